@@ -1,0 +1,1 @@
+"""Types, events, errors, registries and portable data: the room that knows nothing of the others."""

@@ -1,0 +1,175 @@
+"""Sync over async: run a coroutine on a loop thread and wait for it interruptibly.
+
+The sync facade works under Jupyter's running loop because its coroutine runs on another thread's loop, and
+it stops at once because the waiting thread is the one that gets the interrupt.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import contextvars
+import os
+import sys
+import threading
+from collections.abc import AsyncGenerator, Coroutine
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+GRACE_SECONDS = 0.3
+"""How long an interrupted run may take to close its history before the caller gets the interrupt."""
+HEARTBEAT_SECONDS = 0.1
+
+HAS_THREADS = sys.platform != "emscripten"
+
+
+class LoopThread:
+    """One daemon thread that runs one event loop."""
+
+    def __init__(self) -> None:
+        self.loop = asyncio.new_event_loop()
+        self.thread = threading.Thread(target=self._run, name="jarvis-loop", daemon=True)
+        self.thread.start()
+
+    def _run(self) -> None:
+        asyncio.set_event_loop(self.loop)
+        self.loop.run_forever()
+        self.loop.close()
+
+    def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
+        """Run a coroutine to its end; an interrupt cancels it, waits a moment, and is raised."""
+        waiter = _Waiter(coroutine)
+        self.loop.call_soon_threadsafe(waiter.start)
+        try:
+            waiter.done.acquire()
+        except BaseException:
+            self.loop.call_soon_threadsafe(waiter.cancel)
+            if not waiter.done.acquire(timeout=GRACE_SECONDS):
+                # Synchronous code inside a coroutine holds this loop: later runs get a fresh one.
+                _Process.forget(self)
+            raise
+        return waiter.value()
+
+    def stop(self) -> None:
+        """End the thread once the loop is free."""
+        self.loop.call_soon_threadsafe(self.loop.stop)
+
+
+class _Waiter:
+    """The hand-over of one coroutine to the loop and of its outcome back."""
+
+    def __init__(self, coroutine: Coroutine[Any, Any, Any]) -> None:
+        self.coroutine = coroutine
+        self.context = contextvars.copy_context()
+        self.done = threading.Lock()
+        self.done.acquire()
+        self.task: asyncio.Task[Any] | None = None
+
+    def start(self) -> None:
+        self.task = asyncio.get_running_loop().create_task(self.coroutine, context=self.context)
+        self.task.add_done_callback(self._finish)
+
+    def cancel(self) -> None:
+        if self.task is not None:
+            self.task.cancel()
+
+    def _finish(self, task: asyncio.Task[Any]) -> None:
+        if not task.cancelled():
+            task.exception()  # taken here: an interrupted caller never asks for it
+        self.done.release()
+
+    def value(self) -> Any:
+        assert self.task is not None  # noqa: S101 - done is released by the task alone
+        return self.task.result()
+
+
+class _Process:
+    """The loop thread of this process, made on first use; a fork gets a fresh one."""
+
+    lock = threading.Lock()
+    current: LoopThread | None = None
+
+    @classmethod
+    def get(cls) -> LoopThread:
+        with cls.lock:
+            if cls.current is None or not cls.current.thread.is_alive():
+                cls.current = LoopThread()
+            return cls.current
+
+    @classmethod
+    def forget(cls, stuck: LoopThread) -> None:
+        with cls.lock:
+            if cls.current is stuck:
+                cls.current = None
+        stuck.stop()
+
+    @classmethod
+    def after_fork(cls) -> None:
+        cls.lock = threading.Lock()
+        cls.current = None
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_Process.after_fork)
+
+
+def run_sync(coroutine: Coroutine[Any, Any, T]) -> T:
+    """Run a coroutine from synchronous code, under a running loop or not.
+
+    Raises:
+        KeyboardInterrupt: Of the waiting thread, after the coroutine was cancelled.
+
+    Example:
+        >>> import asyncio
+        >>> run_sync(asyncio.sleep(0, "done"))
+        'done'
+    """
+    if not HAS_THREADS:
+        return _inline(coroutine)
+    home = _Process.get()
+    if threading.current_thread() is not home.thread:
+        return home.run(coroutine)
+    # A tool on our own loop asks synchronously: waiting here would wait for ourselves.
+    inner = LoopThread()
+    try:
+        return inner.run(coroutine)
+    finally:
+        inner.stop()
+
+
+def _inline(coroutine: Coroutine[Any, Any, T]) -> T:
+    """Without threads: by the browser's stack switching where there is some, else step by step."""
+    try:
+        from pyodide.ffi import can_run_sync, run_sync as browser_run_sync  # pyright: ignore
+    except ImportError:
+        pass
+    else:
+        if can_run_sync():
+            return browser_run_sync(coroutine)
+    try:
+        coroutine.send(None)
+    except StopIteration as stop:
+        return stop.value
+    coroutine.close()
+    raise RuntimeError("this browser cannot wait in synchronous code: use `await` with the a… method instead")
+
+
+@contextlib.asynccontextmanager
+async def heartbeat() -> AsyncGenerator[None]:
+    """Keep the running loop awake while a request is in flight.
+
+    A Jupyter kernel cancels an awaiting cell through a callback that does not wake a sleeping loop
+    (ipykernel 7.4), so a stop button takes effect only when something else wakes it.
+    """
+    loop = asyncio.get_running_loop()
+
+    def beat() -> None:
+        handles[:] = [loop.call_later(HEARTBEAT_SECONDS, beat)]
+
+    handles: list[asyncio.TimerHandle] = []
+    beat()
+    try:
+        yield
+    finally:
+        handles[0].cancel()

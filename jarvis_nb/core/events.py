@@ -1,0 +1,156 @@
+"""The event bus: everything that happens is an event, and pictures, traces and progress subscribe."""
+
+from __future__ import annotations
+
+import itertools
+import logging
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+log = logging.getLogger("jarvis_nb.events")
+
+MAX_TEXT = 4096
+"""Characters of one string in a payload; more is cut, with a count."""
+MAX_ITEMS = 100
+"""Items of one list or mapping in a payload."""
+MAX_DEPTH = 6
+
+
+class EventType(StrEnum):
+    """What can happen. The value is the name in lower case."""
+
+    RUN_START = "run_start"
+    RUN_END = "run_end"
+    ROUND_START = "round_start"
+    ROUND_END = "round_end"
+    INFERENCE_START = "inference_start"
+    INFERENCE_END = "inference_end"
+    TEXT = "text"
+    REASONING = "reasoning"
+    TOOL_CALL_START = "tool_call_start"
+    TOOL_CALL_END = "tool_call_end"
+    TOOL_PROGRESS = "tool_progress"
+    FLOW_STEP_START = "flow_step_start"
+    FLOW_STEP_END = "flow_step_end"
+    APPROVAL_REQUEST = "approval_request"
+    APPROVAL_DECISION = "approval_decision"
+    REPAIR = "repair"
+    WARNING = "warning"
+    MODEL_LOAD = "model_load"
+    MEMORY_STORE = "memory_store"
+    MEMORY_RETRIEVE = "memory_retrieve"
+    MEMORY_INDEX = "memory_index"
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One thing that happened. ``data`` is plain, bounded data."""
+
+    event_type: EventType
+    data: dict[str, Any]
+    seq: int
+    """Strictly increasing on one bus."""
+    timestamp: float = field(compare=False)
+    """Seconds since the epoch."""
+
+    @property
+    def text(self) -> str | None:
+        """A piece of the answer for a TEXT event, else None."""
+        return self.data["text"] if self.event_type is EventType.TEXT else None
+
+    @property
+    def reply(self) -> Any:
+        """The finished reply, on the last event of a stream only."""
+        return None
+
+
+Subscriber = Callable[[Event], object]
+
+
+class EventBus:
+    """Publishes events to subscribers, in order, on the publishing thread.
+
+    Args:
+        record_history: Keep every event in :attr:`history` (for tests and lessons).
+
+    Example:
+        >>> bus = EventBus(record_history=True)
+        >>> bus.publish(EventType.WARNING, text="low on tokens")
+        >>> bus.history[0].event_type
+        <EventType.WARNING: 'warning'>
+    """
+
+    def __init__(self, *, record_history: bool = False) -> None:
+        self.record_history = record_history
+        self._history: list[Event] = []
+        self._subscribers: tuple[tuple[EventType | None, Subscriber], ...] = ()
+        self._lock = threading.Lock()
+        self._seq = itertools.count(1)
+
+    @property
+    def history(self) -> list[Event]:
+        """The recorded events, oldest first; empty unless ``record_history``."""
+        return list(self._history)
+
+    @property
+    def active(self) -> bool:
+        """Whether anybody would see an event: publishers may skip costly payloads."""
+        return self.record_history or bool(self._subscribers)
+
+    def subscribe(self, subscriber: Subscriber, event_type: EventType | None = None) -> Callable[[], None]:
+        """Call ``subscriber`` with every event (of one type, if given); return what ends it."""
+        entry = (event_type, subscriber)
+        with self._lock:
+            self._subscribers = (*self._subscribers, entry)
+
+        def unsubscribe() -> None:
+            with self._lock:
+                self._subscribers = tuple(e for e in self._subscribers if e is not entry)
+
+        return unsubscribe
+
+    def publish(self, event_type: EventType, **data: Any) -> None:
+        """Publish one event. A subscriber that raises is logged and the others still run."""
+        if not self.active:
+            return
+        payload = {key: bounded(value) for key, value in data.items()}
+        with self._lock:
+            event = Event(event_type, payload, next(self._seq), time.time())
+            if self.record_history:
+                self._history.append(event)
+            subscribers = self._subscribers
+        for wanted, subscriber in subscribers:
+            if wanted is None or wanted is event_type:
+                try:
+                    subscriber(event)
+                except Exception:
+                    log.exception("a subscriber failed on %s", event_type.value)
+
+    def __repr__(self) -> str:
+        return f"EventBus({len(self._subscribers)} subscribers, record_history={self.record_history})"
+
+
+def bounded(value: Any, depth: int = 0) -> Any:
+    """Return ``value`` as plain data of bounded size: cut text, cut lists, names for objects.
+
+    Example:
+        >>> bounded({"a": (1, 2), "b": object})
+        {'a': [1, 2], 'b': '<type>'}
+    """
+    if value is None or isinstance(value, bool | int | float):
+        return value
+    if isinstance(value, str):
+        text = str(value)
+        return text if len(text) <= MAX_TEXT else f"{text[:MAX_TEXT]}… {len(text) - MAX_TEXT:,} more characters"
+    if depth >= MAX_DEPTH:
+        return f"<{type(value).__name__}>"
+    if isinstance(value, dict):
+        items = itertools.islice(value.items(), MAX_ITEMS)
+        return {str(k)[:MAX_TEXT]: bounded(v, depth + 1) for k, v in items}
+    if isinstance(value, list | tuple):
+        return [bounded(v, depth + 1) for v in value[:MAX_ITEMS]]
+    return f"<{type(value).__name__}>"

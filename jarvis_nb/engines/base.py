@@ -1,0 +1,117 @@
+"""What every engine is: a request in, one raw assistant message out, whole or in pieces."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+from jarvis_nb.core.types import Definitions, Message, Repair, ToolChoice, Usage
+
+
+@dataclass(frozen=True, slots=True)
+class Support:
+    """What an engine can do; what it cannot is downgraded with a warning, never silently."""
+
+    tools: bool = True
+    forced_choice: bool = True
+    """Takes ``required`` and a named tool as tool choice."""
+    strict: bool = False
+    """Enforces strict schemas when asked to."""
+    images: bool = False
+    stream: bool = True
+
+
+@dataclass(slots=True)
+class Request:
+    """One model call, before it is put into any provider's form."""
+
+    model: str
+    messages: Sequence[Message]
+    """A closed history; the caller does not change it while the call runs."""
+    tools: Definitions | None = None
+    """None or empty: neither ``tools`` nor ``tool_choice`` is sent."""
+    tool_choice: ToolChoice = None
+    """None, ``"auto"``, ``"required"`` or the OpenAI dict that names one tool."""
+    temperature: float | None = None
+    max_tokens: int | None = None
+    examples: Mapping[str, Sequence[tuple[str, dict[str, Any]]]] = field(
+        default_factory=dict[str, Sequence[tuple[str, dict[str, Any]]]]
+    )
+    """Tool name to ``(question, arguments)`` examples, for engines that learn from them."""
+
+
+@dataclass(slots=True)
+class Completion:
+    """One answer of a model, as it came: the wire normaliser has not seen it yet."""
+
+    message: dict[str, Any]
+    """The raw assistant message, in OpenAI's shape (a stream's pieces joined)."""
+    finish_reason: str | None = None
+    usage: Usage = Usage()
+    model: str = ""
+    """The model as the server named it, if it did."""
+    repairs: list[Repair] = field(default_factory=list[Repair])
+    """What joining a stream had to mend."""
+    provenance: dict[str, str] = field(default_factory=dict[str, str])
+    """Who did a step, for engines made of parts: ``{"tool": "router", "arguments": "model"}``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A piece of a streamed answer, for people to watch; the completion at the end is what counts."""
+
+    text: str = ""
+    reasoning: str = ""
+
+
+class InferenceEngine(ABC):
+    """The base of every engine.
+
+    Implement :meth:`generate`; :meth:`stream` has a default that gives the whole answer as one piece.
+    """
+
+    engine_id: ClassVar[str] = ""
+    """The registry key, such as ``openai``."""
+    supports: Support = Support()
+
+    @abstractmethod
+    async def generate(self, request: Request) -> Completion:
+        """Make one model call.
+
+        Raises:
+            EngineError: With a code; the message names the host and the next step.
+        """
+
+    async def stream(self, request: Request) -> AsyncIterator[Piece | Completion]:
+        """Make one model call, yielding pieces as they come and the completion last."""
+        completion = await self.generate(request)
+        content = completion.message.get("content")
+        if isinstance(content, str) and content:
+            yield Piece(text=content)
+        yield completion
+
+    async def list_models(self) -> list[str]:
+        """Return the models the engine can serve, sorted."""
+        return []
+
+    async def health(self) -> bool:
+        """Whether the engine answers now."""
+        return True
+
+    async def close(self) -> None:
+        """Free what the engine holds. Safe to call twice, and from another loop."""
+
+    @property
+    def name(self) -> str:
+        """How replies and errors call the engine."""
+        return self.engine_id or type(self).__name__
+
+    @property
+    def default_model(self) -> str:
+        """The model used when nobody names one; empty if the engine needs a name."""
+        return ""
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}()"

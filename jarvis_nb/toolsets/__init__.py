@@ -1,0 +1,1 @@
+"""Composition and narrowing: toolsets, policy, flows, sources, skills."""
