@@ -24,7 +24,7 @@ FORMAT = 1
 """The version of the saved form."""
 
 
-@dataclass(eq=True)
+@dataclass
 class Reply(Mapping[str, Any]):
     """The outcome of one ask. A mapping of the plain facts, with the record beside them.
 
@@ -52,7 +52,7 @@ class Reply(Mapping[str, Any]):
     """Every tool call in the model's order, refused ones too."""
     offers: list[RoundOffer] = field(default_factory=list[RoundOffer])
     """What each model call was offered, hidden tools with the reason."""
-    calls: list[ModelCall] = field(default_factory=list[ModelCall])
+    model_calls: list[ModelCall] = field(default_factory=list[ModelCall])
     """The model calls, each with its raw response."""
     messages: list[Message] = field(default_factory=list[Message])
     """The closed conversation: give it to the next ask as ``history``."""
@@ -105,7 +105,7 @@ class Reply(Mapping[str, Any]):
     @property
     def turns(self) -> int:
         """The number of model calls: tool rounds and the final answer."""
-        return len(self.calls)
+        return len(self.model_calls)
 
     @property
     def tool_rounds(self) -> int:
@@ -139,9 +139,9 @@ class Reply(Mapping[str, Any]):
         Raises:
             InvalidRequest: There was no such round.
         """
-        if not 1 <= round <= len(self.calls):
-            raise InvalidRequest(f"round {round} of {len(self.calls)}", code="unknown_round", value=round)
-        offer, sent = self.offers[round - 1], self.calls[round - 1].messages
+        if not 1 <= round <= len(self.model_calls):
+            raise InvalidRequest(f"round {round} of {len(self.model_calls)}", code="unknown_round", value=round)
+        offer, sent = self.offers[round - 1], self.model_calls[round - 1].messages
         body: JSON = {"model": self.model, "messages": [m.to_openai() for m in self.messages[:sent]]}
         if offer.choice is not None:
             names = set(offer.offered)
@@ -217,7 +217,7 @@ class Reply(Mapping[str, Any]):
             "reasoning": self.reasoning,
             "tool_attempts": [a.to_dict() for a in self.tool_attempts],
             "offers": [o.to_dict() for o in self.offers],
-            "calls": [c.to_dict() for c in self.calls],
+            "model_calls": [c.to_dict() for c in self.model_calls],
             "messages": [m.to_openai() for m in self.messages],
             "repairs": [{"code": r.code, "message": r.message, "round": r.round} for r in self.repairs],
             "warnings": list(self.warnings),
@@ -251,7 +251,7 @@ class Reply(Mapping[str, Any]):
                 usage=Usage.from_openai(data["usage"]),
                 tool_attempts=[Attempt.from_dict(a) for a in data["tool_attempts"]],
                 offers=[RoundOffer.from_dict(o) for o in data["offers"]],
-                calls=[ModelCall.from_dict(c) for c in data["calls"]],
+                model_calls=[ModelCall.from_dict(c) for c in data["model_calls"]],
                 messages=[Message.from_openai(m) for m in data["messages"]],
                 repairs=[Repair(r["code"], r["message"], r["round"]) for r in data["repairs"]],
             )
@@ -310,4 +310,3 @@ class Reply(Mapping[str, Any]):
 
         return write_html(self, path, times=times)
 
-    __hash__ = None  # pyright: ignore[reportAssignmentType] - a record is mutable

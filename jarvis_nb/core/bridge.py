@@ -12,7 +12,8 @@ import contextvars
 import os
 import sys
 import threading
-from collections.abc import AsyncGenerator, Coroutine
+from collections.abc import AsyncGenerator, Callable, Coroutine
+from queue import Empty, SimpleQueue
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -20,6 +21,9 @@ T = TypeVar("T")
 GRACE_SECONDS = 0.3
 """How long an interrupted run may take to close its history before the caller gets the interrupt."""
 HEARTBEAT_SECONDS = 0.1
+
+POLL_SECONDS = 0.1 if os.name == "nt" else None
+"""Windows delivers an interrupt to a waiting thread only between waits."""
 
 HAS_THREADS = sys.platform != "emscripten"
 
@@ -42,10 +46,10 @@ class LoopThread:
         waiter = _Waiter(coroutine)
         self.loop.call_soon_threadsafe(waiter.start)
         try:
-            waiter.done.acquire()
+            waiter.serve()
         except BaseException:
             self.loop.call_soon_threadsafe(waiter.cancel)
-            if not waiter.done.acquire(timeout=GRACE_SECONDS):
+            if not waiter.finished(GRACE_SECONDS):
                 # Synchronous code inside a coroutine holds this loop: later runs get a fresh one.
                 _Process.forget(self)
             raise
@@ -57,13 +61,13 @@ class LoopThread:
 
 
 class _Waiter:
-    """The hand-over of one coroutine to the loop and of its outcome back."""
+    """The hand-over of one coroutine to the loop, of its outcome back, and of what the caller's thread must do."""
 
     def __init__(self, coroutine: Coroutine[Any, Any, Any]) -> None:
         self.coroutine = coroutine
         self.context = contextvars.copy_context()
-        self.done = threading.Lock()
-        self.done.acquire()
+        self.context.run(_caller.set, self)
+        self.inbox: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
         self.task: asyncio.Task[Any] | None = None
 
     def start(self) -> None:
@@ -77,11 +81,66 @@ class _Waiter:
     def _finish(self, task: asyncio.Task[Any]) -> None:
         if not task.cancelled():
             task.exception()  # taken here: an interrupted caller never asks for it
-        self.done.release()
+        self.inbox.put(None)
+
+    def serve(self) -> None:
+        """Wait for the end on the caller's thread, running there what the coroutine asks for."""
+        while True:
+            try:
+                work = self.inbox.get(timeout=POLL_SECONDS)
+            except Empty:
+                continue
+            if work is None:
+                return
+            work()
+
+    def finished(self, seconds: float) -> bool:
+        """Wait for the end without running anything more."""
+        try:
+            while self.inbox.get(timeout=seconds) is not None:
+                pass
+        except Empty:
+            return False
+        return True
 
     def value(self) -> Any:
-        assert self.task is not None  # noqa: S101 - done is released by the task alone
+        assert self.task is not None  # noqa: S101 - the task alone ends serve()
         return self.task.result()
+
+
+_caller: contextvars.ContextVar[_Waiter | None] = contextvars.ContextVar("jarvis_nb_caller", default=None)
+
+
+async def in_caller(fn: Callable[[], T]) -> T:
+    """Run ``fn`` on the thread that waits in :func:`run_sync`: the main thread of a notebook.
+
+    ``input()`` and a kernel's sockets belong to that thread. Without a waiting thread (``await`` in a
+    notebook) the loop's own thread is that thread, and ``fn`` runs at once.
+    """
+    waiter = _caller.get()
+    if waiter is None:
+        return fn()
+    loop = asyncio.get_running_loop()
+    future: asyncio.Future[T] = loop.create_future()
+
+    def settle(result: T | None, error: BaseException | None) -> None:
+        if future.done():
+            return
+        if error is not None:
+            future.set_exception(error)
+        else:
+            future.set_result(result)  # pyright: ignore[reportArgumentType] - T may be None
+
+    def work() -> None:
+        try:
+            result = fn()
+        except Exception as error:
+            loop.call_soon_threadsafe(settle, None, error)
+        else:
+            loop.call_soon_threadsafe(settle, result, None)
+
+    waiter.inbox.put(work)
+    return await future
 
 
 class _Process:

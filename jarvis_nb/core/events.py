@@ -76,6 +76,7 @@ class EventBus:
 
     Args:
         record_history: Keep every event in :attr:`history` (for tests and lessons).
+        parent: A bus that sees every event first and numbers it: one run's bus has the ``Jarvis``'s.
 
     Example:
         >>> bus = EventBus(record_history=True)
@@ -84,8 +85,9 @@ class EventBus:
         <EventType.WARNING: 'warning'>
     """
 
-    def __init__(self, *, record_history: bool = False) -> None:
+    def __init__(self, *, record_history: bool = False, parent: EventBus | None = None) -> None:
         self.record_history = record_history
+        self._parent = parent
         self._history: list[Event] = []
         self._subscribers: tuple[tuple[EventType | None, Subscriber], ...] = ()
         self._lock = threading.Lock()
@@ -99,7 +101,7 @@ class EventBus:
     @property
     def active(self) -> bool:
         """Whether anybody would see an event: publishers may skip costly payloads."""
-        return self.record_history or bool(self._subscribers)
+        return self.record_history or bool(self._subscribers) or (self._parent is not None and self._parent.active)
 
     def subscribe(self, subscriber: Subscriber, event_type: EventType | None = None) -> Callable[[], None]:
         """Call ``subscriber`` with every event (of one type, if given); return what ends it."""
@@ -115,11 +117,13 @@ class EventBus:
 
     def publish(self, event_type: EventType, **data: Any) -> None:
         """Publish one event. A subscriber that raises is logged and the others still run."""
-        if not self.active:
-            return
-        payload = {key: bounded(value) for key, value in data.items()}
+        if self.active:
+            self._deliver(event_type, {key: bounded(value) for key, value in data.items()})
+
+    def _deliver(self, event_type: EventType, payload: dict[str, Any]) -> Event:
+        made = self._parent._deliver(event_type, payload) if self._parent is not None else None  # noqa: SLF001
         with self._lock:
-            event = Event(event_type, payload, next(self._seq), time.time())
+            event = made or Event(event_type, payload, next(self._seq), time.time())
             if self.record_history:
                 self._history.append(event)
             subscribers = self._subscribers
@@ -129,6 +133,7 @@ class EventBus:
                     subscriber(event)
                 except Exception:
                     log.exception("a subscriber failed on %s", event_type.value)
+        return event
 
     def __repr__(self) -> str:
         return f"EventBus({len(self._subscribers)} subscribers, record_history={self.record_history})"

@@ -1,1 +1,1 @@
-"""…"""
+"""Around one run: approval, replay under another policy, many asks at once."""
