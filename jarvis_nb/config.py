@@ -88,7 +88,9 @@ def _from_file(path: Path, *, required: bool) -> dict[str, Any]:
         with path.open("rb") as file:
             return _known(tomllib.load(file), str(path))
     except (OSError, tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise InvalidRequest(f"cannot read the config file {path}: {error}", code="invalid_config", value=str(path)) from error
+        raise InvalidRequest(
+            f"cannot read the config file {path}: {error}", code="invalid_config", value=str(path)
+        ) from error
 
 
 def _from_environment() -> dict[str, Any]:
@@ -103,7 +105,9 @@ def _from_environment() -> dict[str, Any]:
             try:
                 data[key] = json.loads(data[key])
             except ValueError:
-                raise InvalidRequest(f"{PREFIX}{key.upper()} is not JSON", code="invalid_config", value=key) from None
+                raise InvalidRequest(
+                    f"{PREFIX}{key.upper()} is not JSON", code="invalid_config", value=key
+                ) from None
     return data
 
 
@@ -130,4 +134,6 @@ def _checked(data: dict[str, Any]) -> Config:
     except ValidationError as error:
         first = error.errors(include_input=False, include_url=False)[0]
         key = ".".join(str(part) for part in first["loc"])
-        raise InvalidRequest(f"the setting {key!r} is wrong: {first['msg']}", code="invalid_config", value=key) from None
+        raise InvalidRequest(
+            f"the setting {key!r} is wrong: {first['msg']}", code="invalid_config", value=key
+        ) from None

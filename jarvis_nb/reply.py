@@ -140,7 +140,9 @@ class Reply(Mapping[str, Any]):
             InvalidRequest: There was no such round.
         """
         if not 1 <= round <= len(self.model_calls):
-            raise InvalidRequest(f"round {round} of {len(self.model_calls)}", code="unknown_round", value=round)
+            raise InvalidRequest(
+                f"round {round} of {len(self.model_calls)}", code="unknown_round", value=round
+            )
         offer, sent = self.offers[round - 1], self.model_calls[round - 1].messages
         body: JSON = {"model": self.model, "messages": [m.to_openai() for m in self.messages[:sent]]}
         if offer.choice is not None:
@@ -180,7 +182,15 @@ class Reply(Mapping[str, Any]):
         """
         from jarvis_nb.testing.expect import check
 
-        check(self, calls=calls, args=args, no_errors=no_errors, max_rounds=max_rounds, output=output, status=status)
+        check(
+            self,
+            calls=calls,
+            args=args,
+            no_errors=no_errors,
+            max_rounds=max_rounds,
+            output=output,
+            status=status,
+        )
         return self
 
     def to_test(self, name: str = "test_reply") -> str:
@@ -189,7 +199,9 @@ class Reply(Mapping[str, Any]):
 
         return to_test(self, name)
 
-    def replay(self, *, tools: Sequence[Any] = (), tool_policy: ToolPolicy | Mapping[str, Any] | None = None) -> Any:
+    def replay(
+        self, *, tools: Sequence[Any] = (), tool_policy: ToolPolicy | Mapping[str, Any] | None = None
+    ) -> Any:
         """Run the recorded model turns again under another policy, as far as they stay valid.
 
         Returns:
@@ -256,7 +268,9 @@ class Reply(Mapping[str, Any]):
                 repairs=[Repair(r["code"], r["message"], r["round"]) for r in data["repairs"]],
             )
         except (KeyError, TypeError) as error:
-            raise InvalidRequest(f"the saved turn is damaged: {error}", code="invalid_turn", value=str(error)) from error
+            raise InvalidRequest(
+                f"the saved turn is damaged: {error}", code="invalid_turn", value=str(error)
+            ) from error
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write the record as a readable JSON file, all or nothing, and return its path."""
@@ -282,7 +296,9 @@ class Reply(Mapping[str, Any]):
                 f"{os.fspath(path)} is not JSON: {error}", code="invalid_turn", value=os.fspath(path)
             ) from error
         if not isinstance(data, dict):
-            raise InvalidRequest(f"{os.fspath(path)} is not a saved turn", code="invalid_turn", value=os.fspath(path))
+            raise InvalidRequest(
+                f"{os.fspath(path)} is not a saved turn", code="invalid_turn", value=os.fspath(path)
+            )
         return cls.from_dict(data)
 
     # Pictures.
@@ -309,4 +325,3 @@ class Reply(Mapping[str, Any]):
         from jarvis_nb.display import write_html
 
         return write_html(self, path, times=times)
-

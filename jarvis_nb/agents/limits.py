@@ -60,7 +60,9 @@ class Limits:
                     valid=names,
                     hint=f"did you mean {close[0]!r}?" if close else None,
                 )
-            if value is not None and (isinstance(value, bool) or not isinstance(value, int | float) or value < 0):
+            if value is not None and (
+                isinstance(value, bool) or not isinstance(value, int | float) or value < 0
+            ):
                 raise InvalidRequest(
                     f"the limit {key!r} is {value!r}",
                     code="invalid_limits",

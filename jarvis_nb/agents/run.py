@@ -83,7 +83,10 @@ class Run:
             reason = "the last call has no tools, so that the run ends in words"
         self.reply.offers.append(RoundOffer(round_, self.offer.entries, choice, reason))
         self.bus.publish(
-            EventType.ROUND_START, round=round_, offered=list(self.offer.names) if tools else [], choice=choice
+            EventType.ROUND_START,
+            round=round_,
+            offered=list(self.offer.names) if tools else [],
+            choice=choice,
         )
         request = Request(
             self.model, self.messages, tools, choice, self.temperature, self.max_tokens, self.examples
@@ -116,10 +119,14 @@ class Run:
 
     def _downgrade(self) -> None:
         self.forced_choice = False
-        self.warn(f"{self.engine.name} takes no forced tool choice: it was sent as auto, and the outcome is checked")
+        self.warn(
+            f"{self.engine.name} takes no forced tool choice: it was sent as auto, and the outcome is checked"
+        )
 
     async def _complete(self, request: Request, round_: int) -> Completion:
-        self.bus.publish(EventType.INFERENCE_START, round=round_, model=self.model, messages=len(self.messages))
+        self.bus.publish(
+            EventType.INFERENCE_START, round=round_, model=self.model, messages=len(self.messages)
+        )
         try:
             completion = await self._call_engine(request)
         except EngineError as error:
@@ -128,7 +135,9 @@ class Run:
             self._downgrade()
             request.tool_choice = "auto"
             offer = self.reply.offers[-1]
-            self.reply.offers[-1] = RoundOffer(round_, offer.entries, "auto", "the engine refused a forced choice")
+            self.reply.offers[-1] = RoundOffer(
+                round_, offer.entries, "auto", "the engine refused a forced choice"
+            )
             completion = await self._call_engine(request)
         self.bus.publish(
             EventType.INFERENCE_END,
@@ -183,7 +192,9 @@ class Run:
         self.messages.append(found.message)
         reply.output = found.text
         if found.reasoning:
-            reply.reasoning = f"{reply.reasoning}\n\n{found.reasoning}" if reply.reasoning else found.reasoning
+            reply.reasoning = (
+                f"{reply.reasoning}\n\n{found.reasoning}" if reply.reasoning else found.reasoning
+            )
         return Turn(round_, with_tools, found.text, found.calls, found.refused, completion.provenance)
 
     # Running the calls.
@@ -212,7 +223,8 @@ class Run:
             why = turn.refused.get(call.id) or refuse or self._over_calls()
             if why is None and self.limits.repeats_stopped and streak >= self.limits.repeats_stopped:
                 why = stopped = ErrorInfo(
-                    "repeated_call", f"the same call was made in {streak} rounds in a row: it was not run again"
+                    "repeated_call",
+                    f"the same call was made in {streak} rounds in a row: it was not run again",
                 )
             if why is not None:
                 outcome.refuse(why)
@@ -253,7 +265,10 @@ class Run:
             self.messages.append(Message(Role.USER, images))
         self.bus.publish(EventType.ROUND_END, round=turn.round, calls=len(outcomes))
         if paused:
-            self.end("paused", ErrorInfo("approval_pending", "a call waits for a decision: j.resume(reply, decisions=…)"))
+            self.end(
+                "paused",
+                ErrorInfo("approval_pending", "a call waits for a decision: j.resume(reply, decisions=…)"),
+            )
 
     def _attempt(self, turn: Turn, outcome: Outcome, index: int) -> Attempt:
         call, tool, result = outcome.call, outcome.tool, outcome.result
@@ -290,7 +305,9 @@ class Run:
         from jarvis_nb.tools.executor import Outcome
 
         reply = self.reply
-        waiting = {a.call_id: a for a in reply.tool_attempts if a.round == turn.round and a.status == "pending"}
+        waiting = {
+            a.call_id: a for a in reply.tool_attempts if a.round == turn.round and a.status == "pending"
+        }
         outcomes = [Outcome(call) for call in turn.calls if call.id in waiting]
         self.open_calls = [(turn, outcomes)]
         await asyncio.gather(
@@ -371,5 +388,3 @@ class Run:
         self.reply.messages = self.messages
         self.bus.publish(EventType.RUN_END, status=self.reply.status, output=self.reply.output)
         return self.reply
-
-

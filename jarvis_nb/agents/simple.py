@@ -20,4 +20,7 @@ class SimpleAgent(BaseAgent):
         if turn.calls:
             await run.run_calls(turn)
             if not turn.text:
-                run.fail("stray_tool_call", "the model called a tool though none was offered, and said nothing else")
+                run.fail(
+                    "stray_tool_call",
+                    "the model called a tool though none was offered, and said nothing else",
+                )

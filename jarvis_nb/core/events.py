@@ -56,16 +56,13 @@ class Event:
     """Strictly increasing on one bus."""
     timestamp: float = field(compare=False)
     """Seconds since the epoch."""
+    reply: Any = field(default=None, compare=False, repr=False)
+    """The finished reply, on the last event of a stream only."""
 
     @property
     def text(self) -> str | None:
         """A piece of the answer for a TEXT event, else None."""
         return self.data["text"] if self.event_type is EventType.TEXT else None
-
-    @property
-    def reply(self) -> Any:
-        """The finished reply, on the last event of a stream only."""
-        return None
 
 
 Subscriber = Callable[[Event], object]
@@ -101,7 +98,11 @@ class EventBus:
     @property
     def active(self) -> bool:
         """Whether anybody would see an event: publishers may skip costly payloads."""
-        return self.record_history or bool(self._subscribers) or (self._parent is not None and self._parent.active)
+        return (
+            self.record_history
+            or bool(self._subscribers)
+            or (self._parent is not None and self._parent.active)
+        )
 
     def subscribe(self, subscriber: Subscriber, event_type: EventType | None = None) -> Callable[[], None]:
         """Call ``subscriber`` with every event (of one type, if given); return what ends it."""
@@ -150,7 +151,9 @@ def bounded(value: Any, depth: int = 0) -> Any:
         return value
     if isinstance(value, str):
         text = str(value)
-        return text if len(text) <= MAX_TEXT else f"{text[:MAX_TEXT]}… {len(text) - MAX_TEXT:,} more characters"
+        return (
+            text if len(text) <= MAX_TEXT else f"{text[:MAX_TEXT]}… {len(text) - MAX_TEXT:,} more characters"
+        )
     if depth >= MAX_DEPTH:
         return f"<{type(value).__name__}>"
     if isinstance(value, dict):

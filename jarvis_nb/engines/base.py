@@ -75,6 +75,8 @@ class InferenceEngine(ABC):
     engine_id: ClassVar[str] = ""
     """The registry key, such as ``openai``."""
     supports: Support = Support()
+    wants_examples: bool = False
+    """Whether requests carry the tools' examples."""
 
     @abstractmethod
     async def generate(self, request: Request) -> Completion:
@@ -91,6 +93,25 @@ class InferenceEngine(ABC):
         if isinstance(content, str) and content:
             yield Piece(text=content)
         yield completion
+
+    def payload(self, request: Request) -> dict[str, Any]:
+        """Return the body that would be sent, as plain data, for previews."""
+        from jarvis_nb.core.schema import openai_tools
+
+        body: dict[str, Any] = {"model": request.model, "messages": [m.to_openai() for m in request.messages]}
+        if request.tools:
+            body["tools"] = openai_tools(request.tools)
+            if request.tool_choice is not None:
+                body["tool_choice"] = request.tool_choice
+        if request.temperature is not None:
+            body["temperature"] = request.temperature
+        if request.max_tokens is not None:
+            body["max_tokens"] = request.max_tokens
+        return body
+
+    def count_tokens(self, request: Request) -> int | None:  # noqa: ARG002 - for engines that can
+        """Return the tokens of a request, or None where the engine cannot count them."""
+        return None
 
     async def list_models(self) -> list[str]:
         """Return the models the engine can serve, sorted."""

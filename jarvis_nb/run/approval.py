@@ -80,7 +80,9 @@ def _ask_by_input(request: ApprovalRequest) -> Decision:
         return Approve()
     if answer.casefold() == "always":
         return Approve(always=True)
-    return Deny("denied by the user" if answer.casefold() in {"", "n", "no"} else f"denied by the user: {answer}")
+    return Deny(
+        "denied by the user" if answer.casefold() in {"", "n", "no"} else f"denied by the user: {answer}"
+    )
 
 
 def _can_ask() -> bool:

@@ -1,0 +1,293 @@
+"""The facade: ask a model, with tools, and get the whole record back."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
+from contextlib import nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self, Unpack
+
+from jarvis_nb.agents.limits import Limits
+from jarvis_nb.config import Config, load_config
+from jarvis_nb.core.bridge import heartbeat, run_sync
+from jarvis_nb.core.errors import EngineError, ErrorInfo
+from jarvis_nb.core.events import Event, EventBus
+from jarvis_nb.engines.base import InferenceEngine
+from jarvis_nb.memory.handle import MemoryHandle
+from jarvis_nb.reply import Reply
+from jarvis_nb.run.approval import ApproveSetting, make_approver
+from jarvis_nb.run.engines import EngineHandle
+from jarvis_nb.run.options import Ask, AskOptions
+from jarvis_nb.run.prepare import announce, prepare
+from jarvis_nb.run.toolsets import ToolsetHandle
+
+if TYPE_CHECKING:
+    from jarvis_nb.agents.base import BaseAgent
+    from jarvis_nb.agents.run import Run
+    from jarvis_nb.core.approval import Decision
+    from jarvis_nb.run.preview import Preview
+
+
+class Jarvis:
+    """Wires tools to an engine and a memory, and asks.
+
+    Args:
+        engine: An engine; a key such as ``"ollama"``, ``"openai"`` or ``"local"``; or None: the configured one,
+            else one with a key in the environment, else a local server that answers, else the embedded model.
+        model: The model's name; None for the engine's own.
+        tools: The tools of every ask that names none: names, tools, functions, actions, flows.
+        tool_sources: Trusted run-time providers, each ``(Source, config)``.
+        memory: A memory backend or a key such as ``"sqlite"``; None for the configured one.
+        approve: Who decides about calls that need confirmation: None denies them, ``"ask"`` asks a person,
+            ``"pause"`` returns a paused reply, a function decides.
+        limits: The bounds of every run; see :class:`jarvis_nb.agents.limits.Limits`.
+        tool_context: The host's run context, for sources, flows and actions.
+        system: A system message for every ask.
+        config: A mapping of settings, or the path of a TOML file; see :class:`jarvis_nb.config.Config`.
+
+    Raises:
+        InvalidRequest: A setting is wrong.
+
+    Example:
+        >>> from jarvis_nb.engines import ScriptedEngine, call
+        >>> with Jarvis(engine=ScriptedEngine([call("calculator", expression="2+2"), "It is 4."])) as j:
+        ...     print(j.ask("2+2?", tools=["calculator"]))
+        It is 4.
+    """
+
+    def __init__(
+        self,
+        *,
+        engine: InferenceEngine | str | None = None,
+        model: str | None = None,
+        tools: Sequence[Any] = (),
+        tool_sources: Sequence[Any] = (),
+        memory: Any = None,
+        approve: ApproveSetting = None,
+        limits: Mapping[str, Any] | None = None,
+        tool_context: Mapping[str, Any] | None = None,
+        system: str | None = None,
+        config: Mapping[str, Any] | Config | str | Path | None = None,
+    ) -> None:
+        self.config = load_config(config)
+        self.bus = EventBus()
+        self.engines = EngineHandle(engine, model, self.config, self.bus)
+        self.memory = MemoryHandle(memory, self.config, bus=self.bus)
+        self.toolsets = ToolsetHandle(self)
+        self.tools = list(self.toolsets.resolve(tools)) if tools else []
+        self.tool_sources = list(tool_sources)
+        self.approve = approve
+        self.always: set[str] = set()
+        make_approver(approve, self.always)  # a wrong setting fails in this cell
+        self.limits = Limits.of(limits, Limits.of(self.config.limits))
+        self.tool_context = tool_context
+        self.system = system
+        self.last: Reply | None = None
+        """The newest reply, an interrupted one too."""
+
+    @property
+    def model(self) -> str | None:
+        """The model's name, where it is known; settable."""
+        return self.engines.model_name
+
+    @model.setter
+    def model(self, name: str | None) -> None:
+        self.engines.named = name
+        self.toolsets.forget_named()
+
+    # Asking.
+
+    def ask(self, query: str, **options: Unpack[AskOptions]) -> str:
+        """Ask and return the answer's text. Takes the options of :meth:`ask_full`."""
+        return self.ask_full(query, **options).output
+
+    def ask_full(self, query: str, **options: Unpack[AskOptions]) -> Reply:
+        """Ask and return the whole record. Works under a running loop, as in a notebook.
+
+        Args:
+            query: The question.
+            **options: ``agent`` (``"simple"`` or ``"orchestrator"``), ``tools`` (for this ask, instead of the
+                Jarvis's own), ``tool_policy`` (narrows the tools), ``history``, ``model``, ``temperature``,
+                ``max_tokens``, ``context`` (memory injection), ``limits``, ``tool_context``, ``system``.
+
+        Raises:
+            InvalidRequest: The request cannot be carried out as it stands; no model was called.
+            EngineError: There is no engine, or it failed before it answered once.
+            KeyboardInterrupt: The stop button; :attr:`last` then holds the record up to there.
+        """
+        begun: list[Run] = []
+        try:
+            return run_sync(self._ask(Ask.of(query, options), begun))
+        except KeyboardInterrupt:
+            self._interrupted(begun)
+            raise
+
+    async def aask_full(self, query: str, **options: Unpack[AskOptions]) -> Reply:
+        """Ask and return the whole record, for ``await``; see :meth:`ask_full`."""
+        async with heartbeat():
+            return await self._ask(Ask.of(query, options), [])
+
+    async def astream(self, query: str, **options: Unpack[AskOptions]) -> AsyncGenerator[Event]:
+        """Ask and yield what happens: ``event.text`` is a piece of the answer, the last has ``event.reply``.
+
+        Example:
+            >>> async def show(j):
+            ...     async for event in j.astream("Hello"):
+            ...         print(event.text or "", end="")
+        """
+        from jarvis_nb.run.stream import stream_events
+
+        ask = Ask.of(query, options)
+        async with heartbeat():
+            async for event in stream_events(lambda bus: self._ask(ask, [], bus), self.bus):
+                yield event
+
+    def preview(self, query: str, **options: Unpack[AskOptions]) -> Preview:
+        """Return the offer, the exact payload and its tokens; no model is called."""
+        return run_sync(self._preview(Ask.of(query, options)))
+
+    async def _preview(self, ask: Ask) -> Preview:
+        from jarvis_nb.run.preview import make_preview
+
+        _, run = await prepare(self, ask)
+        return make_preview(run)
+
+    def ask_request(self, data: Any, **options: Unpack[AskOptions]) -> Reply:
+        """Carry out untrusted JSON: only ``input`` and ``tool_policy`` may stand in it.
+
+        Args:
+            data: The decoded JSON object of a request.
+            **options: The host's own options, as for :meth:`ask_full`.
+
+        Raises:
+            InvalidRequest: Anything else stands in it, or one of the two is malformed.
+        """
+        from jarvis_nb.toolsets.request import parse_request
+
+        request = parse_request(data)
+        options["tool_policy"] = request.tool_policy
+        return self.ask_full(request.input, **options)
+
+    def map(self, queries: Iterable[str], *, at_once: int = 8, **options: Unpack[AskOptions]) -> list[Reply]:
+        """Ask many questions, several at once, and return the replies in order.
+
+        Args:
+            queries: The questions.
+            at_once: How many run at the same time.
+            **options: As for :meth:`ask_full`.
+        """
+        return run_sync(self._map([Ask.of(query, options) for query in queries], at_once))
+
+    async def _map(self, asks: list[Ask], at_once: int) -> list[Reply]:
+        gate = asyncio.Semaphore(at_once)
+
+        async def one(ask: Ask) -> Reply:
+            async with gate:
+                return await self._ask(ask, [])
+
+        return list(await asyncio.gather(*map(one, asks)))
+
+    # Carrying on a paused run.
+
+    def resume(
+        self, reply: Reply, decisions: Mapping[str, Decision] | None = None, **options: Unpack[AskOptions]
+    ) -> Reply:
+        """Carry on a paused reply, of this process or loaded from a file.
+
+        Args:
+            reply: A reply with status ``paused``; it is not changed.
+            decisions: Call id to ``Approve(…)`` or ``Deny(…)``; calls without one are asked about again.
+            **options: Only ``tools`` and ``tool_context``, where the first ask had them.
+
+        Raises:
+            InvalidRequest: ``not_paused``, ``unknown_call``, or a tool of the reply is missing.
+        """
+        return run_sync(self.aresume(reply, decisions, **options))
+
+    async def aresume(
+        self, reply: Reply, decisions: Mapping[str, Decision] | None = None, **options: Unpack[AskOptions]
+    ) -> Reply:
+        """Carry on a paused reply, for ``await``; see :meth:`resume`."""
+        from jarvis_nb.run.resume import prepare_resume
+
+        async with heartbeat():
+            agent, run, turn = await prepare_resume(self, reply, decisions or {}, options)
+
+            async def body() -> None:
+                await run.decide(turn, decisions or {})
+                if not run.reply.pending:
+                    await agent.run(run)
+
+            return await self._carry_out(run, body)
+
+    # The one body of them all.
+
+    async def _ask(self, ask: Ask, begun: list[Run], bus: EventBus | None = None) -> Reply:
+        agent, run = await prepare(self, ask, bus)
+        begun.append(run)
+        run.streaming = bus is not None
+        announce(run)
+        return await self._carry_out(run, lambda: agent.run(run))
+
+    async def _carry_out(self, run: Run, body: Any) -> Reply:
+        seconds = run.limits.seconds
+        try:
+            async with asyncio.timeout(seconds) if seconds is not None else nullcontext():
+                await body()
+        except TimeoutError:
+            run.fail("limit_seconds", f"the limit of {seconds:g} seconds is used up")
+        except EngineError as error:
+            if not run.reply.model_calls:
+                run.close()
+                raise
+            run.end("failed", error.info())
+        except asyncio.CancelledError:
+            run.end("cancelled", ErrorInfo("interrupted", "the run was interrupted"))
+            self.last = run.close()
+            raise
+        except BaseException as error:
+            run.end("failed", ErrorInfo("internal_error", f"{type(error).__name__}: {error}"))
+            self.last = run.close()
+            raise
+        self.last = run.close()
+        return self.last
+
+    def _interrupted(self, begun: list[Run]) -> None:
+        """Record an interrupt that the run itself could not, since a tool holds its loop."""
+        for run in begun:
+            if not run.closed:
+                run.end("cancelled", ErrorInfo("interrupted", "the run was interrupted"))
+                self.last = run.close()
+
+    # The end.
+
+    def close(self) -> None:
+        """Close what this Jarvis opened, not what it was given. Safe to call twice."""
+        run_sync(self.aclose())
+
+    async def aclose(self) -> None:
+        """Close, for ``await``; see :meth:`close`."""
+        for given in self.tool_sources:
+            source = given[0] if isinstance(given, tuple) else given
+            if hasattr(source, "aclose") and not isinstance(source, type):
+                await source.aclose()
+        await self.engines.close()
+        self.memory.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.aclose()
+
+    def __repr__(self) -> str:
+        model = f", model={self.model!r}" if self.model else ""
+        tools = f", tools={[tool.name for tool in self.tools]}" if self.tools else ""
+        return f"Jarvis(engine={self.engines.label}{model}{tools})"

@@ -1,0 +1,128 @@
+"""The tools of one ``Jarvis``: names and functions become tools, wired to its memory, engine and model."""
+
+from __future__ import annotations
+
+import os
+import weakref
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from jarvis_nb.core.errors import InvalidRequest, close_names
+from jarvis_nb.core.registry import ToolRegistry
+from jarvis_nb.tools.base import BaseTool, ToolContext
+
+if TYPE_CHECKING:
+    from jarvis_nb.jarvis import Jarvis
+    from jarvis_nb.toolsets.toolset import Toolset
+
+KEPT = 16
+"""Toolsets kept with their encoded definitions, newest first."""
+
+
+class ToolsetHandle:
+    """Makes toolsets for asks and keeps the recent ones, so that a repeated offer is not made again."""
+
+    def __init__(self, jarvis: Jarvis) -> None:
+        self._jarvis = weakref.ref(jarvis)
+        self._named: dict[str, BaseTool] = {}
+        self._functions: weakref.WeakKeyDictionary[Any, BaseTool] = weakref.WeakKeyDictionary()
+        self._kept: dict[tuple[int, ...], tuple[Sequence[BaseTool], Toolset]] = {}
+
+    async def get(self, given: Any, context: ToolContext) -> Toolset:
+        """Return the toolset of one ask: the call's tools or the Jarvis's own, then its sources' tools.
+
+        Raises:
+            InvalidRequest: ``unknown_tools``: with the names there are.
+            ToolsetError: ``duplicate_tools``; or a source's SourceError.
+        """
+        jarvis = self._jarvis()
+        assert jarvis is not None  # noqa: S101 - an ask holds it
+        own = self.resolve(jarvis.tools if given is None else given)
+        if jarvis.tool_sources:
+            from jarvis_nb.toolsets.source import load_sources
+
+            own = [
+                *own,
+                *await load_sources(jarvis.tool_sources, context, taken={t.name: "the agent" for t in own}),
+            ]
+        return self._toolset(own)
+
+    def resolve(self, given: Any) -> list[BaseTool]:
+        """Return tools for names, tools, functions and flows, in order."""
+        from jarvis_nb.toolsets.toolset import Toolset
+
+        if isinstance(given, Toolset):
+            return list(given.tools)
+        if isinstance(given, str | Mapping) or not hasattr(given, "__iter__"):
+            raise InvalidRequest(
+                f"tools is {given!r:.100}",
+                value=given,
+                hint="give a list of names, tools, functions, actions or flows",
+            )
+        items = list(given)
+        self._check_names([item for item in items if isinstance(item, str)])
+        return [self._tool(item) for item in items]
+
+    def _check_names(self, names: list[str]) -> None:
+        unknown = [n for n in names if n not in ToolRegistry.builtin and not ToolRegistry.contains(n)]
+        if unknown:
+            valid = ToolRegistry.keys()
+            close = {n: close_names(n, valid) for n in unknown}
+            hints = [f"{n!r}: did you mean {c[0]!r}?" for n, c in close.items() if c]
+            raise InvalidRequest(
+                f"no tool is called {', '.join(map(repr, unknown))}",
+                code="unknown_tools",
+                value=unknown,
+                valid=valid,
+                hint="; ".join(hints) or None,
+            )
+
+    def _tool(self, item: Any) -> BaseTool:
+        if isinstance(item, BaseTool):
+            return item
+        if isinstance(item, str):
+            tool_class = ToolRegistry.get(item)
+            held = self._named.get(item)
+            if type(held) is not tool_class:  # first use, or its cell was run again
+                held = self._named[item] = tool_class(**self._wiring(item))
+            return held
+        from jarvis_nb.tools.action import as_tool
+
+        try:
+            made = self._functions.get(item)
+        except TypeError:  # not hashable or not weakly referable: made anew each time
+            return as_tool(item)
+        if made is None:
+            made = as_tool(item)
+            try:
+                self._functions[item] = made
+            except TypeError:
+                return made
+        return made
+
+    def _wiring(self, name: str) -> dict[str, Any]:
+        jarvis = self._jarvis()
+        assert jarvis is not None  # noqa: S101 - an ask holds it
+        if name == "retrieval":
+            return {"backend": jarvis.memory.as_backend()}
+        if name == "llm":
+            return {"engine": jarvis.engines.lazy(), "model": jarvis.model or ""}
+        if name == "file_read":
+            return {"allowed_dirs": [os.getcwd()]}  # noqa: PTH109 - a string, as the tool takes it
+        return {}
+
+    def _toolset(self, tools: list[BaseTool]) -> Toolset:
+        from jarvis_nb.toolsets.toolset import Toolset
+
+        key = tuple(map(id, tools))
+        kept = self._kept.get(key)
+        if kept is None:
+            kept = (tools, Toolset(tools))  # the list keeps the ids valid
+            while len(self._kept) >= KEPT:
+                self._kept.pop(next(iter(self._kept)), None)
+            self._kept[key] = kept
+        return kept[1]
+
+    def forget_named(self) -> None:
+        """Make named tools anew on their next use, since what they are wired to has changed."""
+        self._named.clear()
