@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from jarvis_nb.core.errors import ErrorInfo, InvalidRequest
-from jarvis_nb.core.types import JSON, Message, Repair, Usage
+from jarvis_nb.core.types import JSON, Definitions, Message, Repair, ToolDefinition, Usage
 from jarvis_nb.record import Attempt, ModelCall, RoundOffer, ToolRef, error_from
 
 if TYPE_CHECKING:
@@ -67,10 +68,8 @@ class Reply(Mapping[str, Any]):
     """Thinking that came beside the answer."""
     usage: Usage = Usage()
     """Tokens of all model calls of this ask."""
-    cost_usd: float | None = None
-    """US dollars of the model calls and tools; None where a price is unknown."""
-    definitions: list[JSON] = field(default_factory=list[JSON])
-    """The OpenAI tool dicts that were offered."""
+    definitions: Definitions = field(default_factory=Definitions)
+    """The definitions of the tools that were offered."""
     policy: JSON = field(default_factory=dict[str, Any])
     """The policy of the request, as plain data."""
     injected: list[JSON] = field(default_factory=list[JSON])
@@ -128,6 +127,14 @@ class Reply(Mapping[str, Any]):
             for a in self.tool_attempts
         ]
 
+    @cached_property
+    def cost_usd(self) -> float | None:
+        """US dollars of the model calls and of tools that ask models; None where a price is unknown."""
+        from jarvis_nb.engines.prices import cost_usd
+
+        model = cost_usd(self.model, self.engine, self.usage)
+        return None if model is None else model + sum(a.cost_usd for a in self.tool_attempts)
+
     @property
     def pending(self) -> list[Attempt]:
         """The calls that wait for a decision, when the status is ``paused``."""
@@ -143,11 +150,13 @@ class Reply(Mapping[str, Any]):
             raise InvalidRequest(
                 f"round {round} of {len(self.model_calls)}", code="unknown_round", value=round
             )
+        from jarvis_nb.core.schema import openai_tools
+
         offer, sent = self.offers[round - 1], self.model_calls[round - 1].messages
         body: JSON = {"model": self.model, "messages": [m.to_openai() for m in self.messages[:sent]]}
         if offer.choice is not None:
             names = set(offer.offered)
-            body["tools"] = [d for d in self.definitions if d["function"]["name"] in names]
+            body["tools"] = openai_tools(Definitions([d for d in self.definitions if d.name in names]))
             body["tool_choice"] = offer.choice
         return body
 
@@ -233,7 +242,7 @@ class Reply(Mapping[str, Any]):
             "messages": [m.to_openai() for m in self.messages],
             "repairs": [{"code": r.code, "message": r.message, "round": r.round} for r in self.repairs],
             "warnings": list(self.warnings),
-            "definitions": self.definitions,
+            "definitions": [asdict(d) for d in self.definitions],
             "policy": self.policy,
             "injected": self.injected,
             "limits": self.limits,
@@ -254,11 +263,12 @@ class Reply(Mapping[str, Any]):
                 value=data.get("jarvis_nb"),
                 hint="save one with reply.save(path)",
             )
-        plain = ("question", "output", "status", "agent", "model", "engine", "cost_usd", "reasoning", "warnings",
-                 "definitions", "policy", "injected", "limits", "options")  # fmt: skip
+        plain = ("question", "output", "status", "agent", "model", "engine", "reasoning", "warnings", "policy",
+                 "injected", "limits", "options")  # fmt: skip
         try:
-            return cls(
+            reply = cls(
                 **{key: data[key] for key in plain},
+                definitions=Definitions([ToolDefinition(**d) for d in data["definitions"]]),
                 error=error_from(data["error"]),
                 usage=Usage.from_openai(data["usage"]),
                 tool_attempts=[Attempt.from_dict(a) for a in data["tool_attempts"]],
@@ -267,6 +277,8 @@ class Reply(Mapping[str, Any]):
                 messages=[Message.from_openai(m) for m in data["messages"]],
                 repairs=[Repair(r["code"], r["message"], r["round"]) for r in data["repairs"]],
             )
+            reply.__dict__["cost_usd"] = data["cost_usd"]  # prices change: the saved one stands
+            return reply
         except (KeyError, TypeError) as error:
             raise InvalidRequest(
                 f"the saved turn is damaged: {error}", code="invalid_turn", value=str(error)

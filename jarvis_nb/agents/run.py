@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
@@ -65,6 +65,8 @@ class Run:
     """Names of the tools that were entered."""
     ids: set[str] = field(default_factory=set[str])
     """Call ids of the transcript."""
+    known_names: Collection[str] = ()
+    """The tools a call can mean, offered or not."""
     open_calls: list[tuple[Turn, list[Outcome]]] = field(default_factory=list[Any])
     """The round that runs now: what an interrupt has to close."""
 
@@ -102,7 +104,7 @@ class Run:
             completion.message,
             finish_reason=completion.finish_reason,
             taken_ids=self.ids,
-            known_names=self.offer.names if with_tools else (),
+            known_names=self.known_names,
             round=round_,
         )
         return self._take(found, completion, round_, with_tools=tools is not None)
@@ -352,12 +354,9 @@ class Run:
             self.end("failed", unmet)
 
     def cost(self) -> float | None:
-        """US dollars so far: the model calls, where the price is known, and what tools reported."""
-        from jarvis_nb.engines.prices import cost_usd
-
-        tools = sum(a.cost_usd for a in self.reply.tool_attempts)
-        model = cost_usd(self.model, self.engine.name, self.reply.usage)
-        return None if model is None else model + tools
+        """US dollars so far."""
+        self.reply.__dict__.pop("cost_usd", None)
+        return self.reply.cost_usd
 
     def warn(self, text: str) -> None:
         """Put a warning on the reply, once."""

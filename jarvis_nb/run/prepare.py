@@ -61,7 +61,7 @@ async def prepare(jarvis: Jarvis, ask: Ask, bus: EventBus | None = None) -> tupl
         limits=limits.to_dict(),
         options={"temperature": temperature, "max_tokens": ask.max_tokens},
         warnings=warnings,
-        definitions=offer.openai_tools,
+        definitions=offer.definitions,
     )
     run = Run(
         reply,
@@ -77,6 +77,7 @@ async def prepare(jarvis: Jarvis, ask: Ask, bus: EventBus | None = None) -> tupl
         temperature,
         ask.max_tokens or jarvis.config.max_tokens,
         examples=_examples(engine, offer),
+        known_names=toolset.names,
     )
     run.ids = {call.id for message in messages for call in message.tool_calls or ()}
     return agent, run

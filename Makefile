@@ -1,0 +1,41 @@
+# Each target sets up all it needs, on a machine that has Python 3.11 or newer and nothing else.
+PYTHON ?= $(shell for p in python3.13 python3.12 python3.11 python3.14 python3; do \
+  command -v $$p >/dev/null 2>&1 && $$p -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 15))' 2>/dev/null \
+  && { echo $$p; break; }; done)
+VENV := .venv
+BIN := $(VENV)/bin
+
+.PHONY: demo test lint docs bench clean
+
+demo: $(VENV)/demo.ok
+	$(BIN)/jarvis ask --engine local --agent orchestrator --tools calculator,think --show-calls "What is 15% of 340?"
+
+test: $(VENV)/dev.ok
+	$(BIN)/python -m pytest $(ARGS)
+
+lint: $(VENV)/dev.ok
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/pyright
+
+bench: $(VENV)/dev.ok
+	$(BIN)/python -m benchmarks $(ARGS)
+
+$(VENV)/python.ok:
+	@test -n "$(PYTHON)" || { echo "jarvis_nb needs Python 3.11 to 3.14: install one, or say make PYTHON=/path/to/python3"; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade pip
+	@touch $@
+
+$(VENV)/demo.ok: $(VENV)/python.ok pyproject.toml
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[local]'
+	$(BIN)/jarvis models fetch
+	@touch $@
+
+$(VENV)/dev.ok: $(VENV)/python.ok pyproject.toml
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
+	$(BIN)/jarvis models fetch
+	@touch $@
+
+clean:
+	rm -rf $(VENV) build dist site .pytest_cache .ruff_cache .hypothesis
