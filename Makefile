@@ -8,7 +8,7 @@ BIN := $(VENV)/bin
 .PHONY: demo test lint docs bench clean
 
 demo: $(VENV)/demo.ok
-	$(BIN)/jarvis ask --engine local --agent orchestrator --tools calculator,think --show-calls "What is 15% of 340?"
+	$(BIN)/jarvis ask --engine local --agent orchestrator --tools calculator,think "What is 15% of 340?"
 
 test: $(VENV)/dev.ok
 	$(BIN)/python -m pytest $(ARGS)

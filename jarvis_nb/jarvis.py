@@ -23,7 +23,6 @@ from jarvis_nb.run.prepare import announce, prepare
 from jarvis_nb.run.toolsets import ToolsetHandle
 
 if TYPE_CHECKING:
-    from jarvis_nb.agents.base import BaseAgent
     from jarvis_nb.agents.run import Run
     from jarvis_nb.core.approval import Decision
     from jarvis_nb.run.preview import Preview

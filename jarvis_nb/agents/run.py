@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from jarvis_nb.agents.limits import Limits, RepeatWatch
 from jarvis_nb.core.errors import EngineError, ErrorInfo
 from jarvis_nb.core.events import EventBus, EventType
-from jarvis_nb.core.types import Message, Role, ToolCall, ToolChoice, dumps
+from jarvis_nb.core.types import Message, Role, ToolCall, ToolChoice
 from jarvis_nb.engines.base import Completion, InferenceEngine, Piece, Request
 from jarvis_nb.engines.wire import Normalised, normalise
 from jarvis_nb.record import Attempt, ModelCall, RoundOffer, ToolRef

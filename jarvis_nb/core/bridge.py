@@ -33,13 +33,33 @@ class LoopThread:
 
     def __init__(self) -> None:
         self.loop = asyncio.new_event_loop()
+        self._stopping = False
         self.thread = threading.Thread(target=self._run, name="jarvis-loop", daemon=True)
         self.thread.start()
 
     def _run(self) -> None:
         asyncio.set_event_loop(self.loop)
-        self.loop.run_forever()
+        while not self._stopping:
+            # A task that raises one of these also throws it out of the loop. Its caller gets it from the
+            # task; the loop goes on for everybody else.
+            with contextlib.suppress(KeyboardInterrupt, SystemExit):
+                self.loop.run_forever()
+        self._clear()
         self.loop.close()
+
+    def _clear(self) -> None:
+        """Cancel what a run left behind (a tool's background task) and give it a moment."""
+        left = asyncio.all_tasks(self.loop)
+        for task in left:
+            task.cancel()
+        with contextlib.suppress(KeyboardInterrupt, SystemExit):
+            if left:
+                self.loop.run_until_complete(asyncio.wait(left, timeout=GRACE_SECONDS))
+            self.loop.run_until_complete(self.loop.shutdown_asyncgens())
+
+    def _stop(self) -> None:
+        self._stopping = True
+        self.loop.stop()
 
     def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
         """Run a coroutine to its end; an interrupt cancels it, waits a moment, and is raised."""
@@ -57,11 +77,11 @@ class LoopThread:
 
     def stop(self) -> None:
         """End the thread once the loop is free."""
-        self.loop.call_soon_threadsafe(self.loop.stop)
+        self.loop.call_soon_threadsafe(self._stop)
 
 
 class _Waiter:
-    """The hand-over of one coroutine to the loop, of its outcome back, and of what the caller's thread must do."""
+    """One coroutine's way to the loop, its outcome's way back, and what the caller's thread must do meanwhile."""
 
     def __init__(self, coroutine: Coroutine[Any, Any, Any]) -> None:
         self.coroutine = coroutine
@@ -200,12 +220,12 @@ def run_sync(coroutine: Coroutine[Any, Any, T]) -> T:
 def _inline(coroutine: Coroutine[Any, Any, T]) -> T:
     """Without threads: by the browser's stack switching where there is some, else step by step."""
     try:
-        from pyodide.ffi import can_run_sync, run_sync as browser_run_sync  # pyright: ignore
+        from pyodide import ffi  # pyright: ignore[reportMissingImports] - there in a browser only
     except ImportError:
         pass
     else:
-        if can_run_sync():
-            return browser_run_sync(coroutine)
+        if ffi.can_run_sync():
+            return ffi.run_sync(coroutine)
     try:
         coroutine.send(None)
     except StopIteration as stop:

@@ -40,11 +40,11 @@ class JarvisError(Exception):
         hint: The next step for the person who reads this.
 
     Example:
-        >>> error = JarvisError("no tool 'calc'", code="unknown_tools", valid=["calculator"], hint="fix the name")
+        >>> error = JarvisError("no tool 'calc'", code="unknown_tools", valid=["calculator"], hint="mend it")
         >>> error.code, error.valid
         ('unknown_tools', ('calculator',))
         >>> print(error)
-        no tool 'calc' (valid: calculator; fix the name) [unknown_tools]
+        no tool 'calc' (valid: calculator; mend it) [unknown_tools]
     """
 
     code = "error"
@@ -77,7 +77,9 @@ class JarvisError(Exception):
 
     def info(self) -> ErrorInfo:
         """Return the error as data."""
-        return ErrorInfo(self.code, self.message, {"valid": list(self.valid)} if self.valid is not None else None)
+        return ErrorInfo(
+            self.code, self.message, {"valid": list(self.valid)} if self.valid is not None else None
+        )
 
 
 class InvalidRequest(JarvisError, ValueError):  # noqa: N818 - the field says "invalid request"
@@ -87,7 +89,7 @@ class InvalidRequest(JarvisError, ValueError):  # noqa: N818 - the field says "i
 
 
 class ToolsetError(JarvisError, ValueError):
-    """A toolset or a tool definition that is not valid: ``duplicate_tools``, ``invalid_name``, …"""
+    """A toolset or a tool definition that is not valid, such as ``duplicate_tools`` or ``invalid_name``."""
 
     code = "invalid_toolset"
 
@@ -115,7 +117,12 @@ class InvalidArguments(JarvisError, ValueError):  # noqa: N818 - the code's own 
 
     def __init__(self, problems: Iterable[dict[str, str]]) -> None:
         self.problems = list(problems)
-        super().__init__("; ".join(f"{p['field']}: {p['message']}" if p["field"] else p["message"] for p in self.problems))
+        super().__init__(
+            "; ".join(f"{p['field']}: {p['message']}" if p["field"] else p["message"] for p in self.problems)
+        )
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.problems,)  # the message alone, which Exception would give, is not enough
 
     def info(self) -> ErrorInfo:
         """Return the error as data, the fields beside the message."""

@@ -6,7 +6,8 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any
+from math import isfinite
+from typing import Any, Self
 
 JSON = dict[str, Any]
 """A JSON object as Python holds it."""
@@ -123,7 +124,7 @@ class Message:
             role = Role(data["role"])
         except (KeyError, ValueError, TypeError):
             raise InvalidRequest(
-                f"a message needs a role, got {dict(data)!r:.200}", value=data, valid=[str(r) for r in Role]
+                f"a message needs a role, got {data!r:.200}", value=data, valid=[str(r) for r in Role]
             ) from None
         try:
             calls = [
@@ -157,7 +158,9 @@ class Usage:
         return self.prompt_tokens + self.completion_tokens
 
     def __add__(self, other: Usage) -> Usage:
-        return Usage(self.prompt_tokens + other.prompt_tokens, self.completion_tokens + other.completion_tokens)
+        return Usage(
+            self.prompt_tokens + other.prompt_tokens, self.completion_tokens + other.completion_tokens
+        )
 
     def to_dict(self) -> dict[str, int]:
         """Return the three counts under OpenAI's names."""
@@ -175,7 +178,7 @@ class Usage:
 
         def count(key: str) -> int:
             value = data.get(key)
-            return int(value) if isinstance(value, int | float) and value >= 0 else 0
+            return int(value) if isinstance(value, int | float) and isfinite(value) and value >= 0 else 0
 
         return cls(count("prompt_tokens"), count("completion_tokens"))
 
@@ -190,15 +193,17 @@ class ToolDefinition:
     """Canonical, strict JSON Schema: closed objects; a field with a default is not required."""
 
 
-class Definitions(tuple[ToolDefinition, ...]):
+class Definitions(tuple[ToolDefinition, ...]):  # noqa: SLOT001 - see below
     """The definitions of one offer, in order, that remember their encoded forms.
 
     An offer of a thousand tools is lowered and encoded once, not once a request.
     """
 
+    # A tuple with an attribute has a __dict__: Python allows it no __slots__.
     encoded: dict[str, bytes]
 
-    def __new__(cls, items: Sequence[ToolDefinition] = ()) -> Definitions:
+    def __new__(cls, items: Sequence[ToolDefinition] = ()) -> Self:
+        """Make the tuple, with nothing encoded yet."""
         self = super().__new__(cls, items)
         self.encoded = {}
         return self

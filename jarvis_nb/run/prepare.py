@@ -61,7 +61,7 @@ async def prepare(jarvis: Jarvis, ask: Ask, bus: EventBus | None = None) -> tupl
         limits=limits.to_dict(),
         options={"temperature": temperature, "max_tokens": ask.max_tokens},
         warnings=warnings,
-        definitions=offer.definitions,
+        definitions=toolset.definitions(),
     )
     run = Run(
         reply,
