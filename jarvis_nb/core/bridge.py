@@ -81,7 +81,7 @@ class LoopThread:
 
 
 class _Waiter:
-    """One coroutine's way to the loop, its outcome's way back, and what the caller's thread must do meanwhile."""
+    """A coroutine's way to the loop, its outcome's way back, and what the caller's thread does meanwhile."""
 
     def __init__(self, coroutine: Coroutine[Any, Any, Any]) -> None:
         self.coroutine = coroutine
@@ -220,7 +220,8 @@ def run_sync(coroutine: Coroutine[Any, Any, T]) -> T:
 def _inline(coroutine: Coroutine[Any, Any, T]) -> T:
     """Without threads: by the browser's stack switching where there is some, else step by step."""
     try:
-        from pyodide import ffi  # pyright: ignore[reportMissingImports] - there in a browser only
+        from pyodide.ffi import can_run_sync  # pyright: ignore[reportMissingImports] - in a browser only
+        from pyodide.ffi import run_sync as browser_run_sync  # pyright: ignore[reportMissingImports]
     except ImportError:
         pass
     else:

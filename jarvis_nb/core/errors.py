@@ -26,7 +26,10 @@ class ErrorInfo:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the error as JSON-ready data, details beside code and message."""
-        return {"code": self.code, "message": self.message, **(self.details or {})}
+        out: dict[str, Any] = {"code": self.code, "message": self.message}
+        for key, value in (self.details or {}).items():
+            out.setdefault(key, value)
+        return out
 
 
 class JarvisError(Exception):

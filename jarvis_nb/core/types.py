@@ -178,7 +178,9 @@ class Usage:
 
         def count(key: str) -> int:
             value = data.get(key)
-            return int(value) if isinstance(value, int | float) and isfinite(value) and value >= 0 else 0
+            if isinstance(value, float) and not isfinite(value):
+                return 0
+            return int(value) if isinstance(value, int | float) and value >= 0 else 0
 
         return cls(count("prompt_tokens"), count("completion_tokens"))
 

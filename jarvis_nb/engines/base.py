@@ -121,7 +121,7 @@ class InferenceEngine(ABC):
         """Whether the engine answers now."""
         return True
 
-    async def close(self) -> None:
+    async def close(self) -> None:  # noqa: B027 - most engines hold nothing
         """Free what the engine holds. Safe to call twice, and from another loop."""
 
     @property

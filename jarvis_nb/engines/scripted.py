@@ -195,7 +195,11 @@ def _message(step: Any, history: Sequence[Message]) -> JSON:
         "role": "assistant",
         "content": text or None,
         "tool_calls": [
-            {"id": next(fresh), "type": "function", "function": {"name": c.name, "arguments": dumps(c.arguments)}}
+            {
+                "id": next(fresh),
+                "type": "function",
+                "function": {"name": c.name, "arguments": dumps(c.arguments)},
+            }
             for c in calls
         ],
     }

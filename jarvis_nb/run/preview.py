@@ -55,8 +55,8 @@ class Preview:
         return {e.name: e.reason for e in self.entries if not e.offered}
 
     def __repr__(self) -> str:
-        about = "" if self.exact else "about "
-        return f"Preview(offered={self.offered}, hidden={list(self.hidden)}, choice={self.choice!r}, {about}{self.tokens} tokens)"
+        tokens = f"{self.tokens}" if self.exact else f"about {self.tokens}"
+        return f"Preview(offered={self.offered}, choice={self.choice!r}, {tokens} tokens)"
 
     def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
         from jarvis_nb.display import bundle

@@ -129,10 +129,15 @@ def _before(reply: Reply) -> tuple[list[Any], str]:
 
 def recorded_tools(reply: Reply) -> list[BaseTool]:
     """Return stand-ins for the recorded tools, which give back the recorded results."""
-    entries = reply.offers[0].entries if reply.offers else ()
-    sources = {e.name: (e.kind, e.source) for e in entries}
-    return [RecordedTool(d, [a for a in reply.tool_attempts if a.tool.name == d.name], *sources.get(d.name, ("tool", None)))
-            for d in reply.definitions]  # fmt: skip
+    homes = {e.name: (e.kind, e.source) for e in reply.offers[0].entries} if reply.offers else {}
+    return [
+        RecordedTool(
+            definition,
+            [a for a in reply.tool_attempts if a.tool.name == definition.name],
+            *homes.get(definition.name, ("tool", None)),
+        )
+        for definition in reply.definitions
+    ]
 
 
 class RecordedTool(BaseTool):
