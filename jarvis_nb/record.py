@@ -75,8 +75,9 @@ class Attempt:
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> Attempt:
         """Read what :meth:`to_dict` made."""
-        fields = {name: data[name] for name in _ATTEMPT_FIELDS if name in data}
-        return cls(**{**fields, "tool": ToolRef(**data["tool"]), "error": error_from(data.get("error"))})
+        fields: dict[str, Any] = {name: data[name] for name in _ATTEMPT_FIELDS if name in data}
+        fields |= {"tool": ToolRef(**data["tool"]), "error": error_from(data.get("error"))}
+        return cls(**fields)
 
 
 _ATTEMPT_FIELDS = [
@@ -165,7 +166,8 @@ class ModelCall:
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> ModelCall:
         """Read what :meth:`to_dict` made."""
-        return cls(**{**data, "usage": Usage.from_openai(data["usage"])})
+        fields: dict[str, Any] = {**data, "usage": Usage.from_openai(data["usage"])}
+        return cls(**fields)
 
 
 def error_from(data: dict[str, Any] | None) -> ErrorInfo | None:

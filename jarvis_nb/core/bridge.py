@@ -220,8 +220,7 @@ def run_sync(coroutine: Coroutine[Any, Any, T]) -> T:
 def _inline(coroutine: Coroutine[Any, Any, T]) -> T:
     """Without threads: by the browser's stack switching where there is some, else step by step."""
     try:
-        from pyodide.ffi import can_run_sync  # pyright: ignore[reportMissingImports] - in a browser only
-        from pyodide.ffi import run_sync as browser_run_sync  # pyright: ignore[reportMissingImports]
+        from pyodide import ffi  # pyright: ignore[reportMissingImports] - in a browser only
     except ImportError:
         pass
     else:

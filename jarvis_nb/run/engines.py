@@ -27,7 +27,7 @@ class EngineHandle:
     def __init__(
         self, given: InferenceEngine | str | None, model: str | None, config: Config, bus: EventBus
     ) -> None:
-        if given is not None and not isinstance(given, str | InferenceEngine):
+        if given is not None and not isinstance(given, str | InferenceEngine):  # pyright: ignore[reportUnnecessaryIsInstance] - notebooks are not type-checked
             raise InvalidRequest(
                 f"engine is a {type(given).__name__}",
                 value=given,

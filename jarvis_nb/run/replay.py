@@ -147,7 +147,7 @@ class RecordedTool(BaseTool):
         self, definition: ToolDefinition, attempts: Sequence[Attempt], kind: Any, source: str | None
     ) -> None:
         self.tool_id = definition.name
-        self.kind = kind  # pyright: ignore[reportIncompatibleVariableOverride] - each stand-in has its own
+        self.kind = kind
         self.source = source
         self._spec = ToolSpec(definition.name, definition.description, definition.parameters)
         self._attempts = list(attempts)

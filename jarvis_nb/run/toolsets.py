@@ -90,14 +90,10 @@ class ToolsetHandle:
 
         try:
             made = self._functions.get(item)
+            if made is None:
+                made = self._functions[item] = as_tool(item)
         except TypeError:  # not hashable or not weakly referable: made anew each time
             return as_tool(item)
-        if made is None:
-            made = as_tool(item)
-            try:
-                self._functions[item] = made
-            except TypeError:
-                return made
         return made
 
     def _wiring(self, name: str) -> dict[str, Any]:

@@ -132,7 +132,7 @@ class BaseTool(ABC):
     """
 
     tool_id: str = ""
-    kind: ClassVar[Kind] = "tool"
+    kind: Kind = "tool"
     source: str | None = None
     """The id of the source that brought the tool, else None."""
     _name: str | None = None
