@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
+from jarvis_nb.core.events import EventBus
 from jarvis_nb.core.types import Definitions, Message, Repair, ToolChoice, Usage
 
 
@@ -40,6 +41,8 @@ class Request:
         default_factory=dict[str, Sequence[tuple[str, dict[str, Any]]]]
     )
     """Tool name to ``(question, arguments)`` examples, for engines that learn from them."""
+    bus: EventBus | None = field(default=None, repr=False, compare=False)
+    """Told of retries, and of a model that is loaded, while the call runs."""
 
 
 @dataclass(slots=True)
