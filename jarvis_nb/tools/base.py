@@ -8,13 +8,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from copy import copy
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 from jarvis_nb.core.errors import ToolsetError
 from jarvis_nb.core.types import ToolDefinition, ToolResult
 
 if TYPE_CHECKING:
-    from jarvis_nb.core.events import EventBus
+    from jarvis_nb.core.events import EventBus, EventType
 
 Kind = Literal["tool", "action", "flow", "source"]
 
@@ -96,17 +96,14 @@ class ToolContext(Mapping[str, Any]):
 
     def progress(self, done: float, total: float | None = None, text: str = "") -> None:
         """Report how far the call is; live views and the CLI show it."""
-        if self._bus is not None:
-            from jarvis_nb.core.events import EventType
+        from jarvis_nb.core.events import EventType
 
-            self._bus.publish(
-                EventType.TOOL_PROGRESS,
-                call_id=self.call_id,
-                tool=self.tool_name,
-                done=done,
-                total=total,
-                text=text,
-            )
+        self.publish(EventType.TOOL_PROGRESS, done=done, total=total, text=text)
+
+    def publish(self, event_type: EventType, **data: Any) -> None:
+        """Publish an event of this call, with its id and the tool's name."""
+        if self._bus is not None:
+            self._bus.publish(event_type, call_id=self.call_id, tool=self.tool_name, **data)
 
     def for_call(self, call_id: str, tool_name: str, bus: EventBus | None) -> ToolContext:
         """Return the same context for one call."""
