@@ -8,7 +8,7 @@ from typing import Any
 
 from jarvis_nb.core.types import JSON, Message, Role, ToolCall, dumps
 from jarvis_nb.engines.encode import wire_call
-from jarvis_nb.engines.names import fresh_id
+from jarvis_nb.engines.names import fresh_ids
 
 UNANSWERED = dumps({"error": {"code": "cancelled", "message": "this call was not carried out"}})
 """What a call's tool message says when nothing else is known of it."""
@@ -111,13 +111,12 @@ def _give(message: Message, waiting: list[_Slot]) -> None:
 def _rename(turns: Iterable[list[_Slot]]) -> None:
     """Make every id unique and every call fit for the wire."""
     slots = [slot for turn in turns for slot in turn]
-    taken = {slot.call.id for slot in slots}
+    fresh = fresh_ids({slot.call.id for slot in slots})
     used: set[str] = set()
     for slot in slots:
         call = wire_call(slot.call)
         if not call.id or call.id in used:
-            call = replace(call, id=fresh_id(taken), provider_id=call.provider_id or call.id)
-            taken.add(call.id)
+            call = replace(call, id=next(fresh), provider_id=call.provider_id or call.id)
         used.add(call.id)
         slot.call = call
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Container
+from collections.abc import Collection, Container, Iterator
 from itertools import count
 
 WIRE_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
@@ -12,14 +12,15 @@ WIRE_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 _MOST = 64
 
 
-def fresh_id(taken: Container[str]) -> str:
-    """Return ``call_N`` with the lowest free N.
+def fresh_ids(taken: Container[str]) -> Iterator[str]:
+    """Yield ``call_N`` with the lowest free N, then the next, and so on.
 
     Example:
-        >>> fresh_id({"call_1"})
-        'call_2'
+        >>> fresh = fresh_ids({"call_2"})
+        >>> next(fresh), next(fresh)
+        ('call_1', 'call_3')
     """
-    return next(name for n in count(1) if (name := f"call_{n}") not in taken)
+    return (name for n in count(1) if (name := f"call_{n}") not in taken)
 
 
 def wire_name(name: str, known: Collection[str] = ()) -> str:

@@ -109,7 +109,7 @@ class Assembler:
         try:  # nearly every chunk of a long answer is this one case
             choice = chunk["choices"][0]
             delta = choice["delta"]
-            if self._plain and len(delta) == 1 and not choice.get("finish_reason"):
+            if self._plain and not choice.get("finish_reason") and (len(delta) == 1 or _only_text(delta)):
                 text = delta["content"]
                 if text.__class__ is str and text:
                     self._text.append(text)
@@ -228,6 +228,14 @@ class Assembler:
         raise EngineError(
             f"the server answered with an error: {said:.1000}", code="bad_response", value=error
         )
+
+
+def _only_text(delta: JSON) -> bool:
+    """Whether nothing but text is in a delta (Ollama repeats the role, SGLang sends nulls, in every one)."""
+    for key, value in delta.items():  # noqa: SIM110 - a generator takes twice as long, on every piece
+        if value and key not in ("content", "role"):
+            return False
+    return True
 
 
 def _joined(first: Piece | None, second: Piece | None) -> Piece | None:

@@ -38,7 +38,7 @@ from jarvis_nb.core.types import Message, Repair, Role, ToolCall
 from jarvis_nb.engines.arguments import Arguments, raw_text, read_arguments
 from jarvis_nb.engines.content import read_content, read_reasoning
 from jarvis_nb.engines.encode import Dialect, encode_message, encode_messages
-from jarvis_nb.engines.names import find_name, fresh_id, wire_name
+from jarvis_nb.engines.names import find_name, fresh_ids, wire_name
 from jarvis_nb.engines.reasoning import split_reasoning
 from jarvis_nb.engines.stream import Assembler, StreamBroken, assemble
 
@@ -233,6 +233,7 @@ def _read_calls(
 def _ids(raws: list[_RawCall], taken_ids: Collection[str], notes: _Notes) -> list[str]:
     """Give each call its own id. The ids the provider did send are never given to another call."""
     taken = {*taken_ids, *(raw.id for raw in raws if isinstance(raw.id, str))}
+    fresh = fresh_ids(taken)
     used: dict[str, int] = dict.fromkeys(taken_ids, 0)
     ids: list[str] = []
     for raw in raws:
@@ -241,8 +242,7 @@ def _ids(raws: list[_RawCall], taken_ids: Collection[str], notes: _Notes) -> lis
             used[sent] = 1
             ids.append(sent)
             continue
-        new = fresh_id(taken)
-        taken.add(new)
+        new = next(fresh)
         ids.append(new)
         if sent is None:
             whose = (

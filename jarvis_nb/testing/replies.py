@@ -58,8 +58,7 @@ class Answer:
         if request.get("stream"):
             wanted = bool((request.get("stream_options") or {}).get("include_usage"))
             tail = [{"choices": [], "usage": self.usage}] if wanted and self.usage else []
-            deltas = list(_deltas(self.message))
-            return chunks(*deltas, finish=self._reason(), after=tail, delay=self.delay)
+            return chunks(*deltas(self.message), finish=self._reason(), after=tail, delay=self.delay)
         choice = {"index": 0, "message": self.message, "finish_reason": self._reason(), "logprobs": None}
         model = str(request.get("model", ""))
         whole: JSON = {"id": "chatcmpl-1", "object": "chat.completion", "created": 0, "model": model}
@@ -187,8 +186,17 @@ def _event(item: Any) -> Part:
     return b"data: " + _json(whole) + b"\n\n"
 
 
+def deltas(message: Any) -> list[Any]:
+    """Cut a message into the deltas of a stream: its text by words, its calls one after another.
+
+    Example:
+        >>> deltas({"content": "Hello there"})
+        [{'role': 'assistant', 'content': ''}, {'content': 'Hello'}, {'content': ' there'}]
+    """
+    return list(_deltas(message))
+
+
 def _deltas(message: Any) -> Iterator[Any]:
-    """Cut a message into the deltas of a stream: its text by words, its calls one after another."""
     if not isinstance(message, Mapping):
         yield {"role": "assistant", "content": message}
         return
