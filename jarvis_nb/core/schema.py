@@ -1,8 +1,8 @@
 """Schemas as data: the canonical form of a tool's parameters.
 
 Three steps, each a pure function: :func:`check_schema` judges what came from outside,
-:func:`canonical_schema` makes the one form a definition holds, and
-:func:`~jarvis_nb.core.lowering.lower_schema` turns that into what a provider takes.
+:func:`canonical_schema` makes the one form a definition holds, and :func:`lower_schema` turns that into
+what a provider takes.
 """
 
 from __future__ import annotations
@@ -10,18 +10,23 @@ from __future__ import annotations
 from typing import Any
 
 from jarvis_nb.core.errors import ToolsetError
-from jarvis_nb.core.lowering import (
-    encode_tools as encode_tools,
-    lower_schema as lower_schema,
-    openai_tools as openai_tools,
-    strict_problems as strict_problems,
-)
+from jarvis_nb.core.lowering import encode_tools, lower_schema, openai_tools, strict_problems
 from jarvis_nb.core.portable import portable
-from jarvis_nb.core.schema_check import check_schema as check_schema
-from jarvis_nb.core.subschemas import IN_PLACE, Schema, children, map_children, resolve_pointer
+from jarvis_nb.core.schema_check import check_schema
+from jarvis_nb.core.subschemas import IN_PLACE, Schema, children, is_object, map_children, resolve_pointer
+
+__all__ = [
+    "canonical_schema",
+    "check_schema",
+    "encode_tools",
+    "lower_schema",
+    "openai_tools",
+    "strict_problems",
+]
 
 UNTOUCHED = frozenset({"not", "if", "contains"})
-"""Keywords under which closing an object would change what matches instead of what is refused."""
+"""Keywords under which a closed object would change what matches, not what is refused."""
+NAMES_PROPERTIES = ("properties", "patternProperties", "additionalProperties")
 
 
 def canonical_schema(schema: Any) -> Schema:
@@ -29,9 +34,9 @@ def canonical_schema(schema: Any) -> Schema:
 
     * The root is an object with ``properties`` and ``required``; an empty schema is an object without fields.
     * Objects are closed (``additionalProperties: false``) at every depth, unless the schema says otherwise:
-      a ``dict[str, int]`` keeps its ``additionalProperties``, and an object without any ``properties`` that
-      is not the root holds what it likes. Where several schemas describe one object together (``allOf``, or
-      ``anyOf`` beside ``properties``), the whole is closed by ``unevaluatedProperties: false``.
+      a ``dict[str, int]`` keeps its ``additionalProperties``, and an object below the root that names no
+      property at all stays free. Where several schemas describe one object together (``allOf``, or ``anyOf``
+      beside ``properties``), ``unevaluatedProperties: false`` closes the whole.
     * A field with a default is not in ``required``.
     * ``title`` and ``$schema`` are dropped. References stay as they are, so that recursion stays expressible.
 
@@ -43,90 +48,92 @@ def canonical_schema(schema: Any) -> Schema:
         ToolsetError: ``invalid_schema``: the root is not an object schema.
 
     Example:
-        >>> canonical_schema({"type": "object", "properties": {"n": {"type": "integer", "title": "N"}}})
-        {'type': 'object', 'properties': {'n': {'type': 'integer'}}, 'required': [], 'additionalProperties': False}
+        >>> canonical_schema({"properties": {"n": {"type": "integer", "title": "N", "default": 1}}})["required"]
+        []
+        >>> canonical_schema(None)
+        {'type': 'object', 'properties': {}, 'required': [], 'additionalProperties': False}
     """
     root = _object_root(portable({} if schema is None else schema, "parameters"))
     return _Closing(root).close(root, composed=False, is_root=True)
 
 
 def _object_root(root: Any) -> Schema:
-    """Return the root with its own reference followed, ``type``, ``properties`` and ``required`` present."""
-    if not isinstance(root, dict):
-        raise _not_an_object(root)
+    """Return the root with its own reference followed, and with ``type``, ``properties``, ``required``."""
     seen: list[Any] = []
-    while "$ref" in root:
+    while isinstance(root, dict) and "$ref" in root:
         target = resolve_pointer(root, root["$ref"])
         if target is None or root["$ref"] in seen:
-            raise _not_an_object(root)
+            break
         seen.append(root["$ref"])
         root = {**target, **{k: v for k, v in root.items() if k != "$ref"}}
-    if root.get("type", "object") not in ("object", ["object"]):
-        raise _not_an_object(root)
-    head = {"type": "object", "properties": {}, "required": []}
-    return {**head, **root, "type": "object"}
-
-
-def _not_an_object(root: Any) -> ToolsetError:
-    return ToolsetError(
-        f"a tool's parameters are an object schema, got {root!r:.200}",
-        code="invalid_schema",
-        value=root,
-        hint='its root is {"type": "object", "properties": {…}}',
-    )
+    if (
+        not isinstance(root, dict)
+        or "$ref" in root
+        or root.get("type", "object") not in ("object", ["object"])
+    ):
+        raise ToolsetError(
+            f"a tool's parameters are an object schema, got {root!r:.200}",
+            code="invalid_schema",
+            value=root,
+            hint='its root is {"type": "object", "properties": {…}}',
+        )
+    head: Schema = {"type": "object", "properties": {}, "required": []}
+    return head | {k: v for k, v in root.items() if k != "type"}
 
 
 class _Closing:
     """Closes the objects of one schema.
 
     A schema is *composed* when others describe the same instance beside it: closing it alone would refuse
-    what the others declare.
+    what the others declare. A definition that a composed place refers to stays open itself (``shared``), and
+    each plain reference to it closes it instead.
     """
 
     def __init__(self, root: Schema) -> None:
         self.root = root
-        self.shared: set[int] = set()
-        """Definitions that some composed place refers to: they stay open, each plain reference closes them."""
-        self._find_shared(root, composed=False, seen=set())
+        self.shared = self._find_shared()
 
-    def _find_shared(self, node: Schema, *, composed: bool, seen: set[tuple[int, bool]]) -> None:
-        if (id(node), composed) in seen:
-            return
-        seen.add((id(node), composed))
-        mixed = composed or self._is_mixed(node)
-        target = resolve_pointer(self.root, node.get("$ref"))
-        if target is not None:
-            if mixed:
-                self.shared.add(id(target))
-            self._find_shared(target, composed=mixed, seen=seen)
-        for keyword, child in children(node):
-            if keyword not in UNTOUCHED:
-                self._find_shared(child, composed=mixed and keyword in IN_PLACE, seen=seen)
+    def _find_shared(self) -> set[int]:
+        shared: set[int] = set()
+        seen: set[tuple[int, bool]] = set()
+        todo = [(self.root, False)]
+        while todo:
+            node, composed = todo.pop()
+            if (id(node), composed) in seen:
+                continue
+            seen.add((id(node), composed))
+            mixed = composed or _is_mixed(node)
+            target = resolve_pointer(self.root, node.get("$ref"))
+            if target is not None:
+                todo.append((target, mixed))
+                if mixed:
+                    shared.add(id(target))
+            todo.extend(
+                (c, mixed and keyword in IN_PLACE)
+                for keyword, c in children(node)
+                if keyword not in UNTOUCHED
+            )
+        return shared
 
-    def _is_mixed(self, node: Schema) -> bool:
-        """Whether more than one part of ``node`` describes the object at hand."""
-        parts = [key for key in node if key in IN_PLACE]
-        own = any(key in node for key in ("properties", "patternProperties"))
-        return len(parts) > 1 or len(node.get("allOf") or ()) > 1 or (own and bool(parts))
-
-    def _adds_properties(self, node: Schema, seen: set[int]) -> bool:
-        """Whether schemas that apply in place declare properties of their own."""
-        if id(node) in seen:
-            return False
-        seen.add(id(node))
-        inner = [child for keyword, child in children(node) if keyword in IN_PLACE]
-        target = resolve_pointer(self.root, node.get("$ref"))
-        inner.extend([] if target is None else [target])
-        return any(
-            any(key in part for key in ("properties", "patternProperties", "additionalProperties"))
-            or self._adds_properties(part, seen)
-            for part in inner
-        )
+    def _adds_properties(self, node: Schema) -> bool:
+        """Return whether schemas that apply in place name properties beside those of ``node`` itself."""
+        seen = {id(node)}
+        todo = [node]
+        while todo:
+            part = todo.pop()
+            if part is not node and any(key in part for key in NAMES_PROPERTIES):
+                return True
+            inner = [child for keyword, child in children(part) if keyword in IN_PLACE]
+            target = resolve_pointer(self.root, part.get("$ref"))
+            inner.extend([] if target is None else [target])
+            todo.extend(child for child in inner if id(child) not in seen)
+            seen.update(map(id, inner))
+        return False
 
     def close(self, node: Schema, *, composed: bool, is_root: bool = False) -> Schema:
         """Return ``node`` closed, with every schema inside it."""
         composed = composed or id(node) in self.shared
-        mixed = composed or self._is_mixed(node)
+        mixed = composed or _is_mixed(node)
 
         def inside(keyword: str, child: Schema) -> Schema:
             if keyword in UNTOUCHED:
@@ -135,40 +142,40 @@ class _Closing:
 
         out = map_children({k: v for k, v in node.items() if k not in ("title", "$schema")}, inside)
         _arrange_items(out)
-        if _is_object(out) or ("$ref" in out and not composed):
-            self._close_object(node, out, composed=composed, is_root=is_root)
+        if isinstance(out.get("properties"), dict):
+            _arrange_required(out, keep_empty=is_root, declare=not composed)
+        if not composed and "additionalProperties" not in out and "unevaluatedProperties" not in out:
+            self._close_object(node, out, is_root=is_root)
         return out
 
-    def _close_object(self, node: Schema, out: Schema, *, composed: bool, is_root: bool) -> None:
-        properties = out.get("properties")
-        if isinstance(properties, dict):
-            _arrange_required(out, properties, keep_empty=is_root, declare=not composed)
-        if composed or "additionalProperties" in out or "unevaluatedProperties" in out:
-            return
-        if not _is_object(out):  # a plain reference: its target is closed already, unless it is shared
-            target = resolve_pointer(self.root, node["$ref"])
+    def _close_object(self, node: Schema, out: Schema, *, is_root: bool) -> None:
+        adds = self._adds_properties(node)
+        if adds and _is_mixed(node):
+            out["unevaluatedProperties"] = False
+        elif is_object(out) and not adds:
+            out["additionalProperties"] = not is_root and not {"properties", "patternProperties"} & out.keys()
+        else:  # what applies here describes the object alone and is closed there, unless it is shared
+            target = resolve_pointer(self.root, node.get("$ref"))
             if target is not None and id(target) in self.shared:
                 out["unevaluatedProperties"] = False
-        elif self._adds_properties(node, set()):
-            if self._is_mixed(node):  # else the branches describe the object alone and are closed one by one
-                out["unevaluatedProperties"] = False
-        else:
-            bare = not is_root and not properties and "patternProperties" not in out
-            out["additionalProperties"] = bare and "properties" not in out
 
 
-def _is_object(schema: Schema) -> bool:
-    kind = schema.get("type")
-    return kind == "object" or (isinstance(kind, list) and "object" in kind) or "properties" in schema
+def _is_mixed(node: Schema) -> bool:
+    """Return whether more than one part of ``node`` describes the instance at hand."""
+    parts = sum(key in IN_PLACE for key in node)
+    own = "properties" in node or "patternProperties" in node
+    all_of = node.get("allOf")
+    return parts + own > 1 or (isinstance(all_of, list) and len(all_of) > 1)
 
 
-def _arrange_required(out: Schema, properties: Schema, *, keep_empty: bool, declare: bool) -> None:
+def _arrange_required(out: Schema, *, keep_empty: bool, declare: bool) -> None:
     """Leave defaulted fields out of ``required``, drop repetitions, and declare what is required."""
-    required = [
-        name
-        for name in dict.fromkeys(n for n in out.get("required") or () if isinstance(n, str))
-        if not (isinstance(properties.get(name), dict) and "default" in properties[name])
-    ]
+    properties = out["properties"]
+    given = out.get("required")
+    names = dict.fromkeys(
+        name for name in (given if isinstance(given, list) else ()) if isinstance(name, str)
+    )
+    required = [name for name in names if not _has_default(properties.get(name))]
     if declare and not any(key in out for key in IN_PLACE):
         for name in required:  # a closed object could never hold it otherwise
             properties.setdefault(name, {})
@@ -178,8 +185,12 @@ def _arrange_required(out: Schema, properties: Schema, *, keep_empty: bool, decl
         out.pop("required", None)
 
 
+def _has_default(schema: Any) -> bool:
+    return isinstance(schema, dict) and "default" in schema
+
+
 def _arrange_items(out: Schema) -> None:
-    """Write an array of drafts before 2020-12 (``items`` as a list) the present way."""
+    """Write a tuple of the drafts before 2020-12 (``items`` as a list) the present way."""
     if isinstance(out.get("items"), list):
         out["prefixItems"] = out.pop("items")
         if "additionalItems" in out:
@@ -190,13 +201,3 @@ def _untitled(node: Schema) -> Schema:
     out = map_children(node, lambda _, child: _untitled(child))
     out.pop("title", None)
     return out
-
-
-__all__ = [
-    "canonical_schema",
-    "check_schema",
-    "encode_tools",
-    "lower_schema",
-    "openai_tools",
-    "strict_problems",
-]

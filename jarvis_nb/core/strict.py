@@ -1,151 +1,141 @@
-"""OpenAI's strict mode: the subset of JSON Schema its structured-outputs guide documents."""
+"""OpenAI's strict mode: the subset of JSON Schema that its structured-outputs guide documents.
+
+See "Supported schemas" there. Two rules stand in no guide but in the API's answers: a ``$ref`` has no other
+keyword beside it, and a pattern has no lookaround (the default form has moved those already).
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
-from jarvis_nb.core.subschemas import Schema
+from jarvis_nb.core.rewrites import noted, tuple_to_list, unsaid, with_null
+from jarvis_nb.core.subschemas import ANNOTATIONS, Schema, has_type, is_object
 
 KEPT = frozenset({
-    "$defs", "$ref", "additionalProperties", "anyOf", "description", "enum", "exclusiveMaximum", "exclusiveMinimum",
-    "format", "items", "maxItems", "maximum", "minItems", "minimum", "multipleOf", "pattern", "properties", "required",
-    "type",
+    "$defs", "$ref", "additionalProperties", "anyOf", "description", "enum", "exclusiveMaximum",
+    "exclusiveMinimum", "format", "items", "maxItems", "maximum", "minItems", "minimum", "multipleOf",
+    "pattern", "properties", "required", "type",
 })  # fmt: skip
 FORMATS = frozenset({"date-time", "time", "date", "duration", "email", "hostname", "ipv4", "ipv6", "uuid"})
-SILENT = frozenset(
-    {"examples", "deprecated", "readOnly", "writeOnly", "title", "contentMediaType", "contentEncoding"}
-)
-"""Keywords that refuse nothing and say nothing a description needs."""
+OPEN = frozenset({"patternProperties", "propertyNames", "unevaluatedProperties"})
+"""What lets an object have properties that are not listed."""
+SILENT = OPEN | frozenset({
+    "allOf", "contentEncoding", "contentMediaType", "contentSchema", "deprecated", "examples", "readOnly",
+    "writeOnly",
+})  # fmt: skip
+"""Keywords that are reported instead, or that a description does not need."""
+
 MAX_DEPTH = 10
 MAX_PROPERTIES = 5_000
 MAX_ENUM = 1_000
+MAX_CHARACTERS = 120_000
+"""Of all property names, definition names and enum values."""
+LONG_ENUM = 250
+MAX_LONG_ENUM = 15_000
+"""Characters of an enum with more than ``LONG_ENUM`` values."""
 
 
 def strict_form(schema: Schema) -> tuple[Schema, list[str]]:
     """Return a schema of the default dialect in strict form, and what that form cannot express.
 
-    * Every property is required; one that was not is nullable (null then means "use the default").
+    * Every property is required; one that was not takes null too, and null then means "not given".
     * Every object is closed.
-    * Keywords outside the subset move into the description.
-    * An open dictionary, a value of any type and tuples with an open end cannot be expressed.
+    * Keywords outside the subset, and defaults, move into the description.
+    * An open dictionary, a value of any type, an ``allOf`` that could not be merged and what exceeds the
+      guide's limits are problems; with one the form must not be sent as strict.
     """
-    state = _Strict()
-    out = state.lower(schema, "parameters", 1)
-    state.check_limits()
-    return out, state.problems
+    form = _StrictForm()
+    out = form.lower(schema, "parameters", 0)
+    if "anyOf" in out:
+        form.problems.append("parameters is a choice of several objects")
+    form.check_limits()
+    return out, form.problems
 
 
-class _Strict:
+class _StrictForm:
     def __init__(self) -> None:
         self.problems: list[str] = []
         self.properties = 0
         self.enums = 0
         self.depth = 0
+        self.characters = 0
 
     def check_limits(self) -> None:
         limits = (
-            ("levels of nesting", self.depth, MAX_DEPTH),
-            ("properties", self.properties, MAX_PROPERTIES),
-            ("enum values", self.enums, MAX_ENUM),
+            (self.depth, MAX_DEPTH, "levels of nesting"),
+            (self.properties, MAX_PROPERTIES, "properties"),
+            (self.enums, MAX_ENUM, "enum values"),
+            (self.characters, MAX_CHARACTERS, "characters of names and enum values"),
         )
-        self.problems.extend(
-            f"{have:,} {what}, at most {most:,}" for what, have, most in limits if have > most
-        )
+        for have, most, what in limits:
+            if have > most:
+                self.problems.append(f"parameters has {have:,} {what}, at most {most:,}")
 
     def lower(self, schema: Any, path: str, depth: int) -> Schema:
         if not isinstance(schema, dict):
-            self.problems.append(f"{path} may be anything" if schema is True else f"{path} can be nothing")
+            self.problems.append(f"{path} {'may be anything' if schema else 'can be nothing'}")
             return {}
-        self.depth = max(self.depth, depth)
         if "$ref" in schema:
-            return {k: v for k, v in schema.items() if k in ("$ref", "description")}
-        source = self._tuple(schema, path)
-        out = {k: v for k, v in source.items() if k in KEPT}
-        notes = _notes(source, out)
-        self.enums += len(out.get("enum") or ())
+            if schema.keys() - ANNOTATIONS - {"$ref", "unevaluatedProperties"}:
+                self.problems.append(f"{path} adds to what it refers to")
+            return _reference(schema)
+        source = tuple_to_list(schema)
+        out = {k: v for k, v in source.items() if k in KEPT and not (k == "format" and v not in FORMATS)}
+        lost = unsaid(source, out, SILENT)
+        self._count_enum(out.get("enum") or [], path)
+        if "allOf" in source:
+            self.problems.append(f"{path} combines schemas that cannot be merged")
         if "anyOf" in out:
-            out["anyOf"] = [self.lower(b, f"{path} (case {i})", depth) for i, b in enumerate(out["anyOf"], 1)]
-            if depth == 1 and path == "parameters":
-                self.problems.append(f"{path} is a choice of several objects")
-        elif "type" not in out and "enum" not in out:
+            out["anyOf"] = [
+                self.lower(case, f"{path} (case {i})", depth) for i, case in enumerate(out["anyOf"], 1)
+            ]
+        elif "type" not in out and "properties" not in out:
             self.problems.append(f"{path} may be anything")
-        if "items" in out:
-            out["items"] = self.lower(out["items"], f"{path}[]", depth + 1)
-        elif _has_type(out, "array"):
-            self.problems.append(f"{path}[] may be anything")
-        if _has_type(out, "object"):
-            self._object(source, out, path, depth)
-        if notes:
-            out["description"] = " ".join(
-                [*([out["description"]] if out.get("description") else ()), f"({notes})"]
-            )
+        if has_type(out, "array"):
+            out["items"] = self.lower(out.get("items", True), f"{path}[]", depth)
+        if is_object(out):
+            self._close(source, out, path, depth + 1)
         if "$defs" in out:
-            out["$defs"] = {name: self.lower(d, f"$defs.{name}", 1) for name, d in out["$defs"].items()}
-        return out
+            self.characters += sum(map(len, out["$defs"]))
+            out["$defs"] = {name: self.lower(case, name, 0) for name, case in out["$defs"].items()}
+        return noted(out, lost)
 
-    def _object(self, source: Schema, out: Schema, path: str, depth: int) -> None:
+    def _close(self, source: Schema, out: Schema, path: str, depth: int) -> None:
         properties = source.get("properties") or {}
-        open_by = [
-            key for key in ("patternProperties", "propertyNames", "unevaluatedProperties") if key in source
-        ]
-        if source.get("additionalProperties", bool(not properties)) is not False or open_by:
+        names_none = "properties" not in source
+        if source.get("additionalProperties", names_none) is not False or OPEN & source.keys():
             self.problems.append(f"{path} is an open dictionary")
+        self.depth = max(self.depth, depth)
         self.properties += len(properties)
+        self.characters += sum(map(len, properties))
         required = source.get("required") or ()
-        lowered = {
-            name: self.lower(schema, f"{path}.{name}", depth + 1) for name, schema in properties.items()
-        }
-        out["properties"] = {
-            name: schema if name in required else _or_null(schema) for name, schema in lowered.items()
-        }
+        lowered = {name: self.lower(inner, f"{path}.{name}", depth) for name, inner in properties.items()}
+        out["properties"] = {n: inner if n in required else _or_null(inner) for n, inner in lowered.items()}
         out["required"] = list(properties)
         out["additionalProperties"] = False
 
-    def _tuple(self, schema: Schema, path: str) -> Schema:
-        """Write a tuple as a list of any of its items' schemas."""
-        prefix = schema.get("prefixItems")
-        if not isinstance(prefix, list):
-            return schema
-        rest = schema.get("items", True)
-        cases = [item for i, item in enumerate(prefix) if item not in prefix[:i]]
-        if rest is True and schema.get("maxItems", len(prefix) + 1) > len(prefix):
-            self.problems.append(f"{path} has an open end")
-        if isinstance(rest, dict) and rest not in cases:
-            cases.append(rest)
-        out = {k: v for k, v in schema.items() if k != "prefixItems"}
-        return {**out, "items": cases[0] if len(cases) == 1 else {"anyOf": cases}}
+    def _count_enum(self, values: list[Any], path: str) -> None:
+        characters = sum(len(value) for value in values if isinstance(value, str))
+        self.enums += len(values)
+        self.characters += characters
+        if len(values) > LONG_ENUM and characters > MAX_LONG_ENUM:
+            self.problems.append(f"{path} is an enum of {characters:,} characters, at most {MAX_LONG_ENUM:,}")
 
 
-def _has_type(schema: Schema, kind: str) -> bool:
-    kinds = schema.get("type")
-    return kinds == kind or (isinstance(kinds, list) and kind in kinds)
+def _reference(schema: Schema) -> Schema:
+    reference = {"$ref": schema["$ref"]}
+    if "description" not in schema:
+        return reference
+    return {"anyOf": [reference], "description": schema["description"]}
 
 
 def _or_null(schema: Schema) -> Schema:
     """Return the schema that takes null too."""
-    from jarvis_nb.core.lowering import with_null
-
     widened = with_null(schema)
     if widened is not None:
         return widened
-    if "anyOf" in schema and "type" not in schema:
-        branches = schema["anyOf"]
-        if any(_has_type(b, "null") for b in branches):
-            return schema
-        return {**schema, "anyOf": [*branches, {"type": "null"}]}
-    if "enum" in schema:
-        return schema if None in schema["enum"] else {**schema, "enum": [*schema["enum"], None]}
-    description = {"description": schema["description"]} if "description" in schema else {}
-    bare = {k: v for k, v in schema.items() if k != "description"}
-    return {"anyOf": [bare, {"type": "null"}], **description}
-
-
-def _notes(source: Schema, out: Schema) -> str:
-    """Say in words what the subset has no keyword for."""
-    from jarvis_nb.core.types import dumps
-
-    if "format" in out and out["format"] not in FORMATS:
-        del out["format"]
-    silent = SILENT | {"patternProperties", "propertyNames", "unevaluatedProperties", "prefixItems"}
-    moved = [k for k in source if k not in out and k not in silent]
-    return "; ".join(f"{keyword}: {dumps(source[keyword])}" for keyword in moved)
+    if schema.keys() <= {"anyOf", "description"} and "anyOf" in schema:
+        has_null = any(has_type(case, "null") for case in schema["anyOf"])
+        return schema if has_null else {**schema, "anyOf": [*schema["anyOf"], {"type": "null"}]}
+    about = {"description": schema["description"]} if "description" in schema else {}
+    return {"anyOf": [{k: v for k, v in schema.items() if k != "description"}, {"type": "null"}], **about}

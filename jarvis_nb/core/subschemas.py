@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from typing import Any
+from urllib.parse import unquote
 
 Schema = dict[str, Any]
 
@@ -23,7 +24,8 @@ SINGLES = frozenset({
 IN_PLACE = frozenset({"$ref", "allOf", "anyOf", "oneOf", "not", "if", "then", "else", "dependentSchemas"})
 """Keywords that apply schemas to the very instance they stand at, not to a part of it."""
 ANNOTATIONS = frozenset({
-    "$comment", "default", "deprecated", "description", "discriminator", "examples", "readOnly", "title", "writeOnly",
+    "$comment", "default", "deprecated", "description", "discriminator", "examples", "readOnly", "title",
+    "writeOnly",
 })  # fmt: skip
 """Keywords that refuse no instance."""
 
@@ -31,12 +33,12 @@ ANNOTATIONS = frozenset({
 def children(schema: Schema) -> Iterator[tuple[str, Schema]]:
     """Yield ``(keyword, subschema)`` for each schema directly inside; boolean schemas are left out."""
     for keyword, value in schema.items():
-        if keyword in MAPS:
-            inner = value.values() if isinstance(value, dict) else ()
-        elif keyword in LISTS or (keyword == "items" and isinstance(value, list)):
-            inner = value if isinstance(value, list) else ()
+        if keyword in MAPS and isinstance(value, dict):
+            inner: list[Any] = list(value.values())
+        elif (keyword in LISTS or keyword == "items") and isinstance(value, list):
+            inner = value
         elif keyword in SINGLES:
-            inner = (value,)
+            inner = [value]
         else:
             continue
         for item in inner:
@@ -73,7 +75,7 @@ def walk(schema: Schema) -> Iterator[Schema]:
 
 
 def resolve_pointer(root: Schema, ref: Any) -> Schema | None:
-    """Return the schema a local reference (``#`` or ``#/…``) points at, or None.
+    """Return what a local reference (``#`` or ``#/…``) points at, or None.
 
     Example:
         >>> resolve_pointer({"$defs": {"Day": {"type": "string"}}}, "#/$defs/Day")
@@ -81,15 +83,22 @@ def resolve_pointer(root: Schema, ref: Any) -> Schema | None:
     """
     if not isinstance(ref, str) or (ref != "#" and not ref.startswith("#/")):
         return None
-    from urllib.parse import unquote
-
     node: Any = root
     for token in unquote(ref[1:]).split("/")[1:]:
+        inside = {str(i): item for i, item in enumerate(node)} if isinstance(node, list) else node
         key = token.replace("~1", "/").replace("~0", "~")
-        if isinstance(node, dict) and key in node:
-            node = node[key]
-        elif isinstance(node, list) and key.isascii() and key.isdigit() and int(key) < len(node):
-            node = node[int(key)]
-        else:
+        if not isinstance(inside, dict) or key not in inside:
             return None
+        node = inside[key]
     return node if isinstance(node, dict) else None
+
+
+def has_type(schema: Schema, kind: str) -> bool:
+    """Return whether ``type`` is, or lists, the kind."""
+    kinds = schema.get("type")
+    return kinds == kind or (isinstance(kinds, list) and kind in kinds)
+
+
+def is_object(schema: Schema) -> bool:
+    """Return whether the schema describes an object."""
+    return has_type(schema, "object") or "properties" in schema
