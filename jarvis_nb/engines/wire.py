@@ -29,7 +29,7 @@ repair                    what came
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
@@ -101,7 +101,7 @@ def normalise(
     Args:
         message: As the server sent it or :func:`assemble` joined it; odd shapes are repaired, never raised.
         finish_reason: As the server sent it.
-        taken_ids: Every call id of the transcript so far; add those of ``.calls`` afterwards.
+        taken_ids: Every call id of the transcript so far, best as a set; add those of ``.calls`` afterwards.
         known_names: The tools a call can mean, offered or not.
         round: Stamped on the repairs.
         repairs: What joining a stream had to mend; it comes first.
@@ -232,30 +232,28 @@ def _read_calls(
 
 def _ids(raws: list[_RawCall], taken_ids: Collection[str], notes: _Notes) -> list[str]:
     """Give each call its own id. The ids the provider did send are never given to another call."""
-    taken = {*taken_ids, *(raw.id for raw in raws if isinstance(raw.id, str))}
-    fresh = fresh_ids(taken)
-    used: dict[str, int] = dict.fromkeys(taken_ids, 0)
+    fresh: Iterator[str] | None = None  # made when needed: a long transcript has many ids
+    shared: dict[str, int] = {}
     ids: list[str] = []
     for raw in raws:
         sent = raw.id if isinstance(raw.id, str) and raw.id.strip() else None
-        if sent is not None and sent not in used:
-            used[sent] = 1
+        if sent is not None and sent not in shared and sent not in taken_ids:
+            shared[sent] = 1
             ids.append(sent)
             continue
+        if fresh is None:
+            fresh = fresh_ids({*taken_ids, *(raw.id for raw in raws if isinstance(raw.id, str))})
         new = next(fresh)
         ids.append(new)
         if sent is None:
-            whose = (
-                f"the call to {raw.name}"
-                if raw.name and isinstance(raw.name, str)
-                else "a call without a name"
-            )
+            named = isinstance(raw.name, str) and raw.name
+            whose = f"the call to {raw.name}" if named else "a call without a name"
             notes.add("missing_id", f"{whose} had no id: it was given {new}")
-        elif used[sent] == 0:
+        elif sent in taken_ids:
             notes.add("duplicate_id", f"id {sent} was used in an earlier turn: the call was renamed {new}")
         else:
-            many, nth = _ORDINALS.get(used[sent], ("several", "next"))
-            used[sent] += 1
+            many, nth = _ORDINALS.get(shared[sent], ("several", "next"))
+            shared[sent] += 1
             notes.add("duplicate_id", f"{many} calls shared id {sent}: the {nth} was renamed {new}")
     return ids
 
