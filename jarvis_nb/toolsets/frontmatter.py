@@ -159,6 +159,9 @@ def fields(front: str) -> tuple[Field, ...]:
         code, what = ("tab", "a tab") if found[0] == "\t" else ("control_character", f"U+{ord(found[0]):04X}")
         hint = "use spaces" if code == "tab" else "remove it"
         _refuse_at(front, found.start(), code, f"{what} in the frontmatter", hint, first_line=2)
+    if found := re.search(r"^\.\.\.(?=\s|$)", front, re.MULTILINE):
+        hint = "end the frontmatter with ---"
+        _refuse_at(front, found.start(), "several_documents", "... ends a YAML document", hint, first_line=2)
     _check_brackets(front)
     reader = _Reader(yaml.parse(front, Loader=yaml.SafeLoader))
     try:

@@ -110,6 +110,8 @@ class Skills(list[Skill]):
             for s in self[:SHOWN]
         ]
         rows += [f"<tr><td>problem</td><td>{escape(_line(str(p)))}</td></tr>" for p in self.problems[:SHOWN]]
+        left = max(len(self) - SHOWN, 0) + max(len(self.problems) - SHOWN, 0)
+        rows += [f"<tr><td></td><td>… {left:,} more</td></tr>"] if left else []
         return f"<table><caption>{escape(self._title())}</caption><tbody>{''.join(rows)}</tbody></table>"
 
     def _title(self) -> str:

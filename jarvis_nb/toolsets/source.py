@@ -39,13 +39,13 @@ class ToolSource(ABC):
         ...         return {"base": config["base"], "currency": arguments["currency"], "rate": 0.92}
     """
 
-    id: ClassVar[str | None] = None
+    id: str | None = None
     """What the ledger and attempts call the source; ``module.qualname`` of the class if None."""
     config: Any = None
     """The config of an instance that is given without one."""
-    timeout_seconds: ClassVar[float] = 30.0
+    timeout_seconds: float = 30.0
     """A call of one of its tools that takes longer is reported as timed out."""
-    max_tools: ClassVar[int] = 2_000
+    max_tools: int = 2_000
     """A longer list is an error."""
     max_description: ClassVar[int] = 65_536
     """Bytes of one description; a longer one is an error."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
-from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, cast
+from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 from jarvis_nb.core.errors import NotPortable, SourceError, ToolError
 from jarvis_nb.core.portable import portable
@@ -23,7 +23,7 @@ OPTIONAL_KEYS = ("annotations", "requires_confirmation")
 class SourceTool(BaseTool):
     """A tool of a source. Made by :func:`~jarvis_nb.toolsets.source.load_sources`, never by hand."""
 
-    kind: ClassVar[Kind] = "source"
+    kind: Kind = "source"
 
     def __init__(self, owner: SourceSpec, spec: ToolSpec) -> None:
         self.tool_id = spec.name
@@ -178,11 +178,20 @@ def _check_listed_name(name: Any) -> None:
         return
     hint = "a name is text"
     if isinstance(name, str):
-        words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name[:200]).casefold()
-        legal = re.sub(r"[^a-z0-9_-]+", "_", words).strip("_-")[:63]
-        if not SOURCE_NAME.fullmatch(legal):
-            legal = f"tool_{legal}"[:63].rstrip("_")
+        legal = legal_name(name)
         hint = (
             f"a name is a lower-case letter, then letters, digits, _ or -, at most 63: list it as {legal!r}"
         )
     raise SourceError(f"{name!r:.100} is not a tool name", code="invalid_name", value=name, hint=hint)
+
+
+def legal_name(name: str) -> str:
+    """Return a legal name close to one that is not.
+
+    Example:
+        >>> legal_name("getWeather v2")
+        'get_weather_v2'
+    """
+    words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name[:200]).casefold()
+    legal = re.sub(r"[^a-z0-9_-]+", "_", words).strip("_-")[:63]
+    return legal if SOURCE_NAME.fullmatch(legal) else f"tool_{legal}"[:63].rstrip("_")
