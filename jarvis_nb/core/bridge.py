@@ -14,7 +14,7 @@ import sys
 import threading
 from collections.abc import AsyncGenerator, Callable, Coroutine
 from queue import Empty, SimpleQueue
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 T = TypeVar("T")
 
@@ -33,6 +33,8 @@ class LoopThread:
 
     def __init__(self) -> None:
         self.loop = asyncio.new_event_loop()
+        self.blocked = False
+        """Whether synchronous code on this very loop waits for another one."""
         self._stopping = False
         self.thread = threading.Thread(target=self._run, name="jarvis-loop", daemon=True)
         self.thread.start()
@@ -164,29 +166,39 @@ async def in_caller(fn: Callable[[], T]) -> T:
 
 
 class _Process:
-    """The loop thread of this process, made on first use; a fork gets a fresh one."""
+    """The loop threads of this process, made on first use; a fork gets fresh ones.
+
+    There is one, and one more for each loop whose own thread waits in :func:`run_sync`.
+    """
 
     lock = threading.Lock()
-    current: LoopThread | None = None
+    loops: ClassVar[list[LoopThread]] = []
 
     @classmethod
     def get(cls) -> LoopThread:
         with cls.lock:
-            if cls.current is None or not cls.current.thread.is_alive():
-                cls.current = LoopThread()
-            return cls.current
+            cls.loops = [one for one in cls.loops if one.thread.is_alive()]
+            free = next((one for one in cls.loops if not one.blocked), None)
+            if free is None:
+                free = LoopThread()
+                cls.loops.append(free)
+            return free
+
+    @classmethod
+    def of_this_thread(cls) -> LoopThread | None:
+        me = threading.current_thread()
+        return next((one for one in cls.loops if one.thread is me), None)
 
     @classmethod
     def forget(cls, stuck: LoopThread) -> None:
         with cls.lock:
-            if cls.current is stuck:
-                cls.current = None
+            cls.loops = [one for one in cls.loops if one is not stuck]
         stuck.stop()
 
     @classmethod
     def after_fork(cls) -> None:
         cls.lock = threading.Lock()
-        cls.current = None
+        cls.loops = []
 
 
 if hasattr(os, "register_at_fork"):
@@ -206,15 +218,15 @@ def run_sync(coroutine: Coroutine[Any, Any, T]) -> T:
     """
     if not HAS_THREADS:
         return _inline(coroutine)
-    home = _Process.get()
-    if threading.current_thread() is not home.thread:
-        return home.run(coroutine)
-    # A tool on our own loop asks synchronously: waiting here would wait for ourselves.
-    inner = LoopThread()
+    own = _Process.of_this_thread()
+    if own is None:
+        return _Process.get().run(coroutine)
+    # A tool on one of our loops asks synchronously: waiting there for the same loop would never end.
+    own.blocked = True
     try:
-        return inner.run(coroutine)
+        return _Process.get().run(coroutine)
     finally:
-        inner.stop()
+        own.blocked = False
 
 
 def _inline(coroutine: Coroutine[Any, Any, T]) -> T:

@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import StrEnum
+from math import isfinite
 from typing import Any
 
 log = logging.getLogger("jarvis_nb.events")
@@ -18,6 +19,10 @@ MAX_TEXT = 4096
 MAX_ITEMS = 100
 """Items of one list or mapping in a payload."""
 MAX_DEPTH = 6
+MAX_VALUES = 1000
+"""Values in one payload, however they are nested."""
+MAX_INT = 10**300
+"""A longer integer is shown as hexadecimal text, since Python refuses to write a very long one in decimal."""
 
 
 class EventType(StrEnum):
@@ -116,49 +121,80 @@ class EventBus:
 
         return unsubscribe
 
-    def publish(self, event_type: EventType, **data: Any) -> None:
+    def publish(self, event_type: EventType, /, **data: Any) -> None:
         """Publish one event. A subscriber that raises is logged and the others still run."""
         if self.active:
-            self._deliver(event_type, {key: bounded(value) for key, value in data.items()})
+            payload: dict[str, Any] = {}
+            room = [MAX_VALUES]
+            for key, value in data.items():
+                payload[key] = _bounded(value, 0, room)
+            self._deliver(self._record(event_type, payload))
 
-    def _deliver(self, event_type: EventType, payload: dict[str, Any]) -> Event:
-        made = self._parent._deliver(event_type, payload) if self._parent is not None else None  # noqa: SLF001
+    def _record(self, event_type: EventType, payload: dict[str, Any]) -> Event:
+        # The locks are held one inside the other: what a bus records is in the order of its numbers,
+        # although the outermost bus gives them out.
         with self._lock:
-            event = made or Event(event_type, payload, next(self._seq), time.time())
+            if self._parent is not None:
+                event = self._parent._record(event_type, payload)  # noqa: SLF001 - a bus like this one
+            else:
+                event = Event(event_type, payload, next(self._seq), time.time())
             if self.record_history:
                 self._history.append(event)
-            subscribers = self._subscribers
-        for wanted, subscriber in subscribers:
-            if wanted is None or wanted is event_type:
+        return event
+
+    def _deliver(self, event: Event) -> None:
+        if self._parent is not None:
+            self._parent._deliver(event)  # noqa: SLF001 - a bus like this one
+        for wanted, subscriber in self._subscribers:
+            if wanted is None or wanted is event.event_type:
                 try:
                     subscriber(event)
                 except Exception:
-                    log.exception("a subscriber failed on %s", event_type.value)
-        return event
+                    log.exception("a subscriber failed on %s", event.event_type.value)
 
     def __repr__(self) -> str:
         return f"EventBus({len(self._subscribers)} subscribers, record_history={self.record_history})"
 
 
-def bounded(value: Any, depth: int = 0) -> Any:
+def bounded(value: Any) -> Any:
     """Return ``value`` as plain data of bounded size: cut text, cut lists, names for objects.
 
     Example:
         >>> bounded({"a": (1, 2), "b": object})
         {'a': [1, 2], 'b': '<type>'}
     """
-    if value is None or isinstance(value, bool | int | float):
-        return value
-    if isinstance(value, str):
-        text = str(value)
-        return (
-            text if len(text) <= MAX_TEXT else f"{text[:MAX_TEXT]}… {len(text) - MAX_TEXT:,} more characters"
-        )
-    if depth >= MAX_DEPTH:
-        return f"<{type(value).__name__}>"
-    if isinstance(value, dict):
-        items = itertools.islice(value.items(), MAX_ITEMS)
-        return {str(k)[:MAX_TEXT]: bounded(v, depth + 1) for k, v in items}
-    if isinstance(value, list | tuple):
-        return [bounded(v, depth + 1) for v in value[:MAX_ITEMS]]
+    return _bounded(value, 0, [MAX_VALUES])
+
+
+def _bounded(value: Any, depth: int, room: list[int]) -> Any:
+    room[0] -= 1
+    if value is None or isinstance(value, bool | int | float | str):
+        return _scalar(value)
+    if depth < MAX_DEPTH and room[0] > 0:
+        if isinstance(value, dict):
+            items = itertools.islice(value.items(), MAX_ITEMS)
+            return {_key(k): _bounded(v, depth + 1, room) for k, v in items if room[0] > 0}
+        if isinstance(value, list | tuple):
+            return [_bounded(v, depth + 1, room) for v in itertools.islice(value, MAX_ITEMS) if room[0] > 0]
     return f"<{type(value).__name__}>"
+
+
+def _scalar(value: Any) -> Any:
+    if isinstance(value, str):
+        return _cut(str.__str__(value))
+    if isinstance(value, float):
+        # JSON has no word for NaN and the infinities, and a trace is JSON.
+        return float(value) if isfinite(value) else str(float(value))
+    if isinstance(value, int) and not isinstance(value, bool):
+        return int(value) if abs(value) <= MAX_INT else _cut(hex(value))
+    return value
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= MAX_TEXT else f"{text[:MAX_TEXT]}… {len(text) - MAX_TEXT:,} more characters"
+
+
+def _key(key: Any) -> str:
+    if isinstance(key, str | int | float | None):
+        return str(_scalar(key))
+    return f"<{type(key).__name__}>"

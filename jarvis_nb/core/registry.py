@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 from jarvis_nb.core.errors import InvalidRequest, close_names
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 T = TypeVar("T")
 C = TypeVar("C", bound=type)
@@ -15,8 +18,8 @@ C = TypeVar("C", bound=type)
 class Registry(Generic[T]):
     """A registry of classes by name. Each subclass is one registry of its own.
 
-    Names come from three places: :meth:`register`, this package's own table (imported on first use) and
-    the entry points of other packages (read when a name is not found, or for a listing).
+    Names come from three places: :meth:`register`, this package's own table, and the entry points of other
+    packages (listed when a name is not found, or for a listing). The last two are imported on first use.
     """
 
     group: ClassVar[str]
@@ -26,11 +29,11 @@ class Registry(Generic[T]):
     builtin: ClassVar[dict[str, str]]
     """Name to ``module:attribute`` for what ships in this package."""
     _entries: ClassVar[dict[str, Any]]
-    _scanned: ClassVar[bool]
+    _points: ClassVar[dict[str, EntryPoint] | None]
 
     def __init_subclass__(cls) -> None:
         cls._entries = {}
-        cls._scanned = False
+        cls._points = None
 
     @classmethod
     def register(cls, name: str) -> Callable[[C], C]:
@@ -62,23 +65,25 @@ class Registry(Generic[T]):
         """Return the class registered under ``name``.
 
         Raises:
-            InvalidRequest: ``unknown_<noun>``, with the names there are.
+            InvalidRequest: ``unknown_<noun>``, with the names there are; ``broken_entry_point``, where another
+                package offers the name and cannot be imported.
         """
-        if name not in cls._entries and name in cls.builtin:
+        if name in cls._entries:
+            return cls._entries[name]
+        if name in cls.builtin:
             module, _, attribute = cls.builtin[name].partition(":")
-            cls._entries.setdefault(name, getattr(importlib.import_module(module), attribute))
-        if name not in cls._entries:
-            cls._scan()
-        if name not in cls._entries:
-            close = close_names(name, cls.keys())
-            raise InvalidRequest(
-                f"no {cls.noun} is called {name!r}",
-                code=f"unknown_{cls.noun}",
-                value=name,
-                valid=cls.keys(),
-                hint=f"did you mean {close[0]!r}?" if close else None,
-            )
-        return cls._entries[name]
+            return cls._entries.setdefault(name, getattr(importlib.import_module(module), attribute))
+        point = cls._entry_points().get(name)
+        if point is not None:
+            return cls._entries.setdefault(name, cls._load(point))
+        close = close_names(name, cls.keys())
+        raise InvalidRequest(
+            f"no {cls.noun} is called {name!r}",
+            code=f"unknown_{cls.noun}",
+            value=name,
+            valid=cls.keys(),
+            hint=f"did you mean {close[0]!r}?" if close else None,
+        )
 
     @classmethod
     def create(cls, name: str, *args: Any, **kwargs: Any) -> T:
@@ -93,19 +98,28 @@ class Registry(Generic[T]):
     @classmethod
     def keys(cls) -> list[str]:
         """Return all names, sorted."""
-        cls._scan()
-        return sorted({*cls.builtin, *cls._entries})
+        return sorted({*cls.builtin, *cls._entries, *cls._entry_points()})
 
     @classmethod
-    def _scan(cls) -> None:
-        if cls._scanned:
-            return
-        cls._scanned = True
-        from importlib.metadata import entry_points
+    def _entry_points(cls) -> dict[str, EntryPoint]:
+        if cls._points is None:
+            from importlib.metadata import entry_points
 
-        for point in entry_points(group=cls.group):
-            if point.name not in cls.builtin and point.name not in cls._entries:
-                cls._entries[point.name] = point.load()
+            cls._points = {point.name: point for point in entry_points(group=cls.group)}
+        return cls._points
+
+    @classmethod
+    def _load(cls, point: EntryPoint) -> Any:
+        try:
+            return point.load()
+        except Exception as error:
+            raise InvalidRequest(
+                f"the {cls.noun} {point.name!r} of another package cannot be imported from {point.value}: "
+                f"{type(error).__name__}: {error}",
+                code="broken_entry_point",
+                value=point.name,
+                hint="update or uninstall that package",
+            ) from error
 
 
 class ToolRegistry(Registry[Any]):

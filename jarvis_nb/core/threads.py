@@ -16,6 +16,8 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
+from jarvis_nb.core import bridge
+
 MOST = 128
 """Threads at most; further jobs wait, and a job that waits past its deadline never starts."""
 IDLE_SECONDS = 30.0
@@ -24,7 +26,18 @@ IDLE_SECONDS = 30.0
 class Job:
     """One function call on a worker thread."""
 
-    __slots__ = ("_done", "_notify", "abandoned", "context", "error", "finished", "fn", "result", "started")
+    __slots__ = (
+        "_claim",
+        "_done",
+        "_notify",
+        "abandoned",
+        "context",
+        "error",
+        "finished",
+        "fn",
+        "result",
+        "started",
+    )
 
     def __init__(self, fn: Callable[[], Any], notify: Callable[[], object] | None = None) -> None:
         self.fn = fn
@@ -35,12 +48,13 @@ class Job:
         self.result: Any = None
         self.error: BaseException | None = None
         self._notify = notify
+        self._claim = allocate_lock()  # taken by whoever comes first: the worker, or the one who gives up
         self._done = allocate_lock()
         self._done.acquire()
 
     def run(self) -> None:
         """Run the function unless the job was given up before it could start."""
-        if self.abandoned:
+        if not self._claim.acquire(blocking=False):
             return
         self.started = True
         try:
@@ -48,22 +62,33 @@ class Job:
         except BaseException as error:  # a tool may call sys.exit: it is the job's outcome
             self.error = error
         self.finished = True
+
+    def signal(self) -> None:
+        """Tell whoever waits that the job is done."""
         self._done.release()
         if self._notify is not None and not self.abandoned:
             self._notify()
 
+    def give_up(self) -> None:
+        """Stop waiting: the job never starts, or, where :attr:`started`, its late result is ignored."""
+        self.abandoned = True
+        if not self._claim.acquire(blocking=False):
+            self.started = True  # the worker has the claim, and may be just about to say so
+
     def wait(self, seconds: float | None = None) -> bool:
         """Wait, interruptibly, until the job is done; return whether it is.
 
-        On time-out and on an interrupt the job is abandoned: its late result is ignored.
+        On time-out and on an interrupt the job is given up.
         """
         try:
-            done = self._done.acquire(timeout=-1 if seconds is None else max(seconds, 0))
+            done = self._done.acquire(
+                timeout=-1 if seconds is None else min(max(seconds, 0), threading.TIMEOUT_MAX)
+            )
         except BaseException:
-            self.abandoned = True
+            self.give_up()
             raise
         if not done:
-            self.abandoned = True
+            self.give_up()
         return done
 
     def value(self) -> Any:
@@ -73,13 +98,28 @@ class Job:
         return self.result
 
 
+class _Worker:
+    """One thread's mailbox. Its lock is held except in the moment a job was put in."""
+
+    __slots__ = ("job", "wake")
+
+    def __init__(self) -> None:
+        self.job: Job | None = None
+        self.wake = allocate_lock()
+        self.wake.acquire()
+
+
 class WorkerPool:
-    """A pool of daemon threads that grows to what is needed and shrinks when idle."""
+    """A pool of daemon threads that grows to what is needed and shrinks when idle.
+
+    A job goes straight into the mailbox of an idle worker, without a queue between: the hand-over costs
+    little more than the two thread switches it is made of.
+    """
 
     def __init__(self, most: int = MOST) -> None:
         self.most = most
-        self._jobs: deque[Job] = deque()
-        self._idle: deque[Any] = deque()  # one locked lock per waiting thread: the newest is woken first
+        self._queue: deque[Job] = deque()  # only while all threads are busy
+        self._idle: deque[_Worker] = deque()  # the newest is woken first
         self._threads = 0
         self._lock = threading.Lock()
 
@@ -91,21 +131,59 @@ class WorkerPool:
     def submit(self, fn: Callable[[], Any], notify: Callable[[], object] | None = None) -> Job:
         """Start ``fn`` on a thread, in a copy of the caller's context.
 
+        Where there are no threads (emscripten) it runs at once, on the caller's.
+
         Args:
             fn: A function of no arguments.
             notify: Called on the worker thread when a job that was not abandoned is done.
+
+        Raises:
+            RuntimeError: The system gives no thread, and the pool has none.
         """
         job = Job(fn, notify)
-        with self._lock:
-            self._jobs.append(job)
-            if self._idle:
-                self._idle.pop().release()
-            elif self._threads < self.most:
-                self._threads += 1
-                threading.Thread(target=self._work, name="jarvis-worker", daemon=True).start()
+        try:
+            worker = self._idle.pop()
+        except IndexError:
+            self._submit_slowly(job)
+        else:
+            worker.job = job
+            worker.wake.release()
         return job
 
-    async def run(self, fn: Callable[[], Any], *, seconds: float | None = None, job_box: list[Job] | None = None) -> Any:
+    def _submit_slowly(self, job: Job) -> None:
+        if not bridge.HAS_THREADS:
+            job.run()
+            job.signal()
+            return
+        # A worker calls itself idle (or gone) and then looks into the queue; here the order is the other way
+        # round, so whoever comes second sees the other, and no job is left lying.
+        self._queue.append(job)
+        try:
+            worker = self._idle.pop()
+        except IndexError:
+            self._grow(job)
+        else:
+            worker.wake.release()
+
+    def _grow(self, job: Job) -> None:
+        with self._lock:
+            if self._threads >= self.most:
+                return
+            self._threads += 1
+        thread = threading.Thread(target=self._work, args=(_Worker(),), name="jarvis-worker", daemon=True)
+        try:
+            thread.start()
+        except RuntimeError:  # the system's own limit, or the interpreter is going down
+            with self._lock:
+                self._threads -= 1
+                alone = self._threads == 0
+            if alone:
+                self._queue.remove(job)
+                raise
+
+    async def run(
+        self, fn: Callable[[], Any], *, seconds: float | None = None, job_box: list[Job] | None = None
+    ) -> Any:
         """Run ``fn`` on a thread and await its result.
 
         Args:
@@ -114,61 +192,80 @@ class WorkerPool:
             job_box: Filled with the job, for a caller that must know whether it had started.
 
         Raises:
-            TimeoutError: The deadline passed; the thread is abandoned.
+            TimeoutError: The deadline passed; the job is given up.
         """
         loop = asyncio.get_running_loop()
         future: asyncio.Future[None] = loop.create_future()
 
-        def done() -> None:
+        def wake() -> None:
             if not future.done():
                 future.set_result(None)
 
         def notify() -> None:
             try:
-                loop.call_soon_threadsafe(done)
+                loop.call_soon_threadsafe(wake)
             except RuntimeError:  # the loop was closed meanwhile: nobody waits any more
                 job.abandoned = True
 
         job = self.submit(fn, notify)
         if job_box is not None:
             job_box.append(job)
-        timer = None
-        if seconds is not None:
-            timer = loop.call_later(seconds, future.cancel)
+        timer = None if seconds is None else loop.call_later(seconds, wake)
         try:
             await future
         except asyncio.CancelledError:
-            job.abandoned = True
-            task = asyncio.current_task()
-            if task is not None and task.cancelling():
-                raise
-            if job.finished:  # it finished in the instant of the deadline
-                return job.value()
-            raise TimeoutError from None
+            job.give_up()
+            raise
         finally:
             if timer is not None:
                 timer.cancel()
+        if not job.finished:
+            job.give_up()
+            raise TimeoutError
         return job.value()
 
-    def _work(self) -> None:
-        wake = allocate_lock()
-        wake.acquire()
+    def _work(self, worker: _Worker) -> None:
         while True:
-            with self._lock:
-                job = self._jobs.popleft() if self._jobs else None
-                if job is None:
-                    self._idle.append(wake)
+            job = worker.job or self._next()
+            worker.job = None
             if job is not None:
                 job.run()
+                # Idle before the caller wakes, so that its next job finds this thread.
+                self._idle.append(worker)
+                job.signal()
                 del job
+            else:
+                self._idle.append(worker)
+            if self._queue and self._take_back(worker):
                 continue
-            if not wake.acquire(timeout=IDLE_SECONDS):
-                with self._lock:
-                    if wake in self._idle:
-                        self._idle.remove(wake)
-                        self._threads -= 1
-                        return
-                wake.acquire()  # woken between the time-out and the lock
+            if not worker.wake.acquire(timeout=IDLE_SECONDS):
+                if not self._take_back(worker):
+                    worker.wake.acquire()  # a job came between the time-out and this line
+                elif self._leave():
+                    return
+
+    def _leave(self) -> bool:
+        with self._lock:
+            self._threads -= 1
+        if not self._queue:
+            return True
+        with self._lock:
+            self._threads += 1
+        return False
+
+    def _next(self) -> Job | None:
+        try:
+            return self._queue.popleft()
+        except IndexError:
+            return None
+
+    def _take_back(self, worker: _Worker) -> bool:
+        """Leave the idle list; False where somebody has just taken this worker from it."""
+        try:
+            self._idle.remove(worker)
+        except ValueError:
+            return False
+        return True
 
 
 class _Process:
@@ -188,5 +285,3 @@ def _after_fork() -> None:
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_after_fork)
-
-
