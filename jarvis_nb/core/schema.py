@@ -12,7 +12,7 @@ from typing import Any
 from jarvis_nb.core.errors import ToolsetError
 from jarvis_nb.core.lowering import encode_tools, lower_schema, openai_tools, strict_problems
 from jarvis_nb.core.portable import portable
-from jarvis_nb.core.schema_check import check_schema
+from jarvis_nb.core.schema_check import check_schema, schema_problem
 from jarvis_nb.core.subschemas import IN_PLACE, Schema, children, is_object, map_children, resolve_pointer
 
 __all__ = [
@@ -21,6 +21,7 @@ __all__ = [
     "encode_tools",
     "lower_schema",
     "openai_tools",
+    "schema_problem",
     "strict_problems",
 ]
 

@@ -139,9 +139,20 @@ def _in_place_size(plain: Schema, node: Schema, sizes: dict[int, int], path: lis
 
 
 def _check_keywords(plain: Schema) -> None:
-    error = next(_metaschema().iter_errors(plain), None)
-    if error is not None:
-        raise ValueError(f"not valid JSON Schema at {error.json_path}: {error.message:.200}")
+    problem = schema_problem(plain)
+    if problem:
+        raise ValueError(problem)
+
+
+def schema_problem(schema: Schema) -> str | None:
+    """Return the first thing in a schema that is not JSON Schema, with its path, or None.
+
+    Example:
+        >>> schema_problem({"properties": {"n": {"minimum": "1"}}})
+        "not valid JSON Schema at $.properties.n.minimum: '1' is not of type 'number'"
+    """
+    error = next(_metaschema().iter_errors(schema), None)
+    return None if error is None else f"not valid JSON Schema at {error.json_path}: {error.message:.200}"
 
 
 @cache

@@ -3,24 +3,28 @@
 from __future__ import annotations
 
 import re
-from collections import OrderedDict
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from copy import deepcopy
-from typing import Any
+from typing import Any, TypeVar, cast
 
-from jarvis_nb.core.errors import InvalidRequest, ToolsetError, close_names
+from jarvis_nb.core.errors import InvalidRequest, JarvisError, ToolsetError, close_names
 from jarvis_nb.core.types import Definitions, ToolDefinition
 from jarvis_nb.tools.base import BaseTool, ToolLike, check_name
 
+T = TypeVar("T")
+
 SOURCE_NAME = re.compile(r"[a-z][a-z0-9_-]{0,62}")
-"""A name a source may give (matched whole): an author's name, or one with ``-``."""
+"""A name that a source may give (matched whole): an author's name, and ``-``."""
+
+MAX_REMEMBERED = 64
+"""Offers a toolset remembers; then it starts afresh."""
 
 
 class Toolset:
-    """Distinct tools in order; a value of its own that needs no agent, model or process.
+    """Distinct tools in order: a value that works without an agent, a model or a process.
 
     Args:
-        tools: Tools, actions, flows or plain functions, in the order the model is to see them.
+        tools: Tools, actions, flows or plain functions, in the order the model is to see them. Empty is valid.
 
     Raises:
         ToolsetError: ``duplicate_tools``: an object or a name (also in another case) stands in it twice;
@@ -29,22 +33,20 @@ class Toolset:
     Example:
         >>> from jarvis_nb.tools.calculator import CalculatorTool
         >>> from jarvis_nb.tools.think import ThinkTool
-        >>> Toolset([CalculatorTool(), ThinkTool()])
+        >>> tools = Toolset([CalculatorTool(), ThinkTool()])
+        >>> tools
         Toolset('calculator', 'think')
+        >>> "think" in tools, len(tools), tools["calculator"]
+        (True, 2, CalculatorTool('calculator'))
     """
 
     def __init__(self, tools: Iterable[ToolLike] = ()) -> None:
-        if isinstance(tools, str | bytes | BaseTool) or not isinstance(tools, Iterable):
-            raise _not_a_tool(tools, "a toolset is made of a list of tools")
-        given = [_as_tool(tool) for tool in tools]
-        _check_distinct(given)
-        for tool in given:
+        self._tools = tuple(_as_tool(tool) for tool in _iterable(tools))
+        _check_distinct(self._tools)
+        for tool in self._tools:
             _check_tool(tool)
-        self._tools = tuple(given)
-        self._by_name = {tool.name: tool for tool in given}
-        self._definitions = Definitions([tool.definition for tool in given])
-        self.offers: OrderedDict[Any, Any] = OrderedDict()
-        """Offers resolved from this toolset, kept by :mod:`jarvis_nb.toolsets.policy`."""
+        self._by_name = {tool.name: tool for tool in self._tools}
+        self._remembered: dict[Hashable, Any] = {}
 
     @property
     def tools(self) -> tuple[BaseTool, ...]:
@@ -57,36 +59,51 @@ class Toolset:
         return tuple(self._by_name)
 
     def validate(self) -> None:
-        """Check everything again, each parameter schema against JSON Schema's own rules too.
+        """Check everything again, and that each tool's parameters are valid JSON Schema.
 
         Raises:
-            ToolsetError: As when it is built; ``invalid_schema`` names the tool.
+            ToolsetError: As when it is built.
         """
-        from jarvis_nb.core.schema import check_schema
-
         _check_distinct(self._tools)
         for tool in self._tools:
             _check_tool(tool)
-            check_schema(tool.definition.parameters, f"tool {tool.name!r}")
+            _check_schema(tool)
 
     def definitions(self) -> Definitions:
-        """Return what a model is told of each tool: plain data that shares nothing with the toolset."""
-        return Definitions(
-            [ToolDefinition(d.name, d.description, deepcopy(d.parameters)) for d in self._definitions]
-        )
+        """Return what a model is told of each tool, in order: plain data that shares nothing with the tools.
+
+        Raises:
+            ToolsetError: The toolset is not valid; no part of the definitions is returned then.
+
+        Example:
+            >>> from jarvis_nb.tools.think import ThinkTool
+            >>> [definition.name for definition in Toolset([ThinkTool()]).definitions()]
+            ['think']
+        """
+        self.remember("valid", lambda: self.validate() or True)
+        return Definitions([_copy_of(tool.definition) for tool in self._tools])
+
+    def remember(self, key: Hashable, make: Callable[[], T]) -> T:
+        """Return what ``make`` returned for this key, made once while the toolset remembers it."""
+        found = self._remembered.get(key)
+        if found is None:
+            if len(self._remembered) >= MAX_REMEMBERED:
+                self._remembered = {}
+            found = self._remembered[key] = make()
+        return cast("T", found)
 
     def __getitem__(self, name: str) -> BaseTool:
-        try:
-            return self._by_name[name]
-        except (KeyError, TypeError):
-            close = close_names(name, self._by_name) if isinstance(name, str) else []
+        tool = self._by_name.get(name) if isinstance(name, str) else None  # pyright: ignore[reportUnnecessaryIsInstance] - a user's key
+        if tool is None:
+            close = close_names(str(name), self._by_name)
             raise InvalidRequest(
                 f"no tool is called {name!r:.100}",
                 code="unknown_tools",
                 value=name,
                 valid=self.names,
                 hint=f"did you mean {close[0]!r}?" if close else None,
-            ) from None
+            )
+        return tool
 
     def __contains__(self, item: object) -> bool:
         return item in self._tools if isinstance(item, BaseTool) else item in self.names
@@ -97,11 +114,28 @@ class Toolset:
     def __len__(self) -> int:
         return len(self._tools)
 
-    def __add__(self, other: Toolset | Iterable[ToolLike]) -> Toolset:
-        return Toolset([*self._tools, *other])
+    def __add__(self, other: Iterable[ToolLike]) -> Toolset:
+        return Toolset([*self._tools, *_iterable(other)])
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Toolset) and self._tools == other._tools
+
+    def __hash__(self) -> int:
+        return hash(self._tools)
 
     def __repr__(self) -> str:
         return f"Toolset({', '.join(map(repr, self._by_name))})"
+
+
+def _copy_of(definition: ToolDefinition) -> ToolDefinition:
+    """Return an equal definition with parameters of its own."""
+    return ToolDefinition(definition.name, definition.description, deepcopy(definition.parameters))
+
+
+def _iterable(tools: Any) -> Iterable[Any]:
+    if isinstance(tools, str | bytes | Mapping | BaseTool) or not isinstance(tools, Iterable):
+        raise _not_a_tool(tools, "a toolset is made of a list of tools")
+    return tools
 
 
 def _as_tool(given: Any) -> BaseTool:
@@ -117,31 +151,29 @@ def _as_tool(given: Any) -> BaseTool:
 
 
 def _not_a_tool(given: Any, hint: str) -> ToolsetError:
-    what = (
-        given.__name__
-        if isinstance(given, type)
-        else repr(given)
-        if isinstance(given, str)
-        else type(given).__name__
-    )
-    return ToolsetError(f"{what:.100} is not a tool", code="not_a_tool", value=given, hint=hint)
+    if isinstance(given, type):
+        what = f"the class {given.__name__}"
+    else:
+        what = f"{given!r:.100}" if isinstance(given, str | BaseTool) else f"a {type(given).__name__}"
+    kind = "a list of tools" if isinstance(given, BaseTool) else "a tool"
+    return ToolsetError(f"{what} is not {kind}", code="not_a_tool", value=given, hint=hint)
 
 
 def _check_distinct(tools: Iterable[BaseTool]) -> None:
     """Raise for an object or a name that stands twice. Names are compared without case."""
     seen: dict[str, tuple[int, BaseTool]] = {}
     for place, tool in enumerate(tools, 1):
-        key = tool.name.casefold()
-        if key not in seen:
-            seen[key] = (place, tool)
+        at, first = seen.setdefault(tool.name.casefold(), (place, tool))
+        if at == place:
             continue
-        at, first = seen[key]
         if first is tool:
-            message = f"the tool {tool.name!r} stands twice in the toolset, at {at} and at {place}"
+            message = f"the tool {tool.name!r} stands in the toolset twice, at {at} and at {place}"
         elif first.name == tool.name:
-            message = f"two tools are called {tool.name!r}: {first!r} at {at} and {tool!r} at {place}"
+            message = (
+                f"two tools are called {tool.name!r}: {_owner(first)} at {at} and {_owner(tool)} at {place}"
+            )
         else:
-            message = f"{first.name!r} at {at} and {tool.name!r} at {place} differ in case only"
+            message = f"the tools {first.name!r} at {at} and {tool.name!r} at {place} differ in case only"
         raise ToolsetError(
             message,
             code="duplicate_tools",
@@ -150,17 +182,27 @@ def _check_distinct(tools: Iterable[BaseTool]) -> None:
         )
 
 
+def _owner(tool: BaseTool) -> str:
+    return f"{tool!r} of {tool.source}" if tool.source else repr(tool)
+
+
 def _check_tool(tool: BaseTool) -> None:
+    """Raise unless the tool has a name, a description and parameters that a definition can be made of."""
     if tool.source is None:
         check_name(tool.name)
     elif not SOURCE_NAME.fullmatch(tool.name):
         raise ToolsetError(
-            f"{tool.name!r:.100} of source {tool.source!r:.100} is not a tool name",
+            f"{tool.name!r:.100} of {tool.source:.100} is not a tool name",
             code="invalid_name",
             value=tool.name,
-            hint="a lower-case letter, then letters, digits, _ or -, at most 63",
+            hint="a name is a lower-case letter, then letters, digits, _ or -, at most 63",
         )
-    description = tool.definition.description
+    try:
+        description: Any = tool.definition.description
+    except JarvisError as error:
+        raise ToolsetError(
+            f"the tool {tool.name!r}: {error.message}", code=error.code, value=tool.name, hint=error.hint
+        ) from error
     if not isinstance(description, str) or not description.strip():
         raise ToolsetError(
             f"the tool {tool.name!r} has no description",
@@ -168,3 +210,13 @@ def _check_tool(tool: BaseTool) -> None:
             value=tool.name,
             hint="the model chooses by it: say what the tool does",
         )
+    if tool.kind == "tool":  # the others' schemas are generated, or checked where they were listed
+        _check_schema(tool)
+
+
+def _check_schema(tool: BaseTool) -> None:
+    from jarvis_nb.core.schema import schema_problem
+
+    problem = schema_problem(tool.definition.parameters)
+    if problem:
+        raise ToolsetError(f"the tool {tool.name!r}: {problem}", code="invalid_schema", value=tool.name)
