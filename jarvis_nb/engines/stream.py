@@ -32,7 +32,7 @@ def assemble(pieces: Iterable[Any]) -> Completion:
     """Join the chunks of one stream (``chat.completion.chunk`` objects).
 
     Raises:
-        StreamBroken: The stream ended or broke (``pieces`` raised) while a call was open.
+        StreamBroken: The stream broke (``pieces`` raised), or ended while a call was open.
         EngineError: ``bad_response``: no chunk held an answer; the message shows what came.
 
     Example:
@@ -126,23 +126,17 @@ class Assembler:
 
         Raises:
             StreamBroken: The stream broke, or ended while a call was open.
-            EngineError: ``bad_response``: no chunk held an answer.
+            EngineError: ``stream_broken`` or ``bad_response``: it broke, or ended, before any answer came.
         """
         completion = self._completion()
         if self._finish_reason is not None:
             return completion
+        if not self._started:
+            raise self._nothing(broken) from broken
         if broken is not None:
-            raise StreamBroken(
-                f"the stream broke off: {broken or type(broken).__name__}", partial=completion
-            ) from broken
+            raise StreamBroken(f"the stream broke off: {_reason(broken)}", partial=completion) from broken
         if self._calls or self._function:
             raise StreamBroken("the stream ended while a call was open", partial=completion)
-        if not self._started:
-            raise EngineError(
-                f"the stream held no choices; received {self._odd!r:.300}",
-                code="bad_response",
-                value=self._odd,
-            )
         completion.repairs.append(
             Repair("no_finish_reason", "the stream ended without a finish_reason: its text is the answer")
         )
@@ -218,6 +212,16 @@ class Assembler:
             repairs.append(Repair("after_end", f"{self._late} {events} after the finish_reason: ignored"))
         return Completion(message, self._finish_reason, self._usage, self._model, repairs)
 
+    def _nothing(self, broken: BaseException | None) -> EngineError:
+        if broken is not None:
+            return EngineError(
+                f"the stream broke off before an answer came: {_reason(broken)}", code="stream_broken"
+            )
+        received = "nothing" if self._odd is None else f"{self._odd!r:.300}"
+        return EngineError(
+            f"the stream held no choices; received: {received}", code="bad_response", value=self._odd
+        )
+
     def _fail(self, error: Any) -> None:
         words = error.get("message") if isinstance(error, dict) else error
         said = words if isinstance(words, str) else dumps(error)
@@ -236,6 +240,10 @@ def _only_text(delta: JSON) -> bool:
         if value and key not in ("content", "role"):
             return False
     return True
+
+
+def _reason(error: BaseException) -> str:
+    return str(error) or type(error).__name__
 
 
 def _joined(first: Piece | None, second: Piece | None) -> Piece | None:

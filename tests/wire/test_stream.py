@@ -297,6 +297,16 @@ def test_text_that_breaks_off_is_kept_and_not_taken_for_complete():
     assert caught.value.partial.message["content"] == "Once upon"
 
 
+def test_a_stream_that_breaks_before_anything_came_has_no_part_to_keep():
+    with pytest.raises(EngineError, match="ConnectionResetError") as caught:
+        assemble(map(fails, [1]))
+    assert (caught.value.code, isinstance(caught.value, StreamBroken)) == ("stream_broken", False)
+
+
+def fails(_):
+    raise ConnectionResetError
+
+
 def test_a_connection_that_breaks_after_the_end_has_broken_nothing():
     """wire.md "Streams": events after the end are ignored."""
     done = assemble(broken([*OPEN, chunk({}, "tool_calls")]))
