@@ -21,8 +21,10 @@ OVERFLOW_CODES = frozenset(
     {"context_length_exceeded", "exceed_context_size_error", "string_above_max_length"}
 )
 
-OVERFLOW = re.compile(
-    r"maximum context length"  # OpenAI, vLLM, DeepSeek, OpenRouter, Mistral
+# Patterns are kept as text, which `re` compiles on first use: a run without a failure does not pay for them.
+
+OVERFLOW = (
+    r"(?i)maximum context length"  # OpenAI, vLLM, DeepSeek, OpenRouter, Mistral
     r"|context[ _](?:length|window|size)(?: has been)?[ _]exceeded"  # Groq, llama.cpp (500)
     r"|exceeds? (?:the )?(?:available |maximum |model'?s? )*context (?:size|length|window)"  # llama.cpp, Ollama
     r"|longer than the (?:maximum )?model(?:'s)?(?: maximum| context)? length"  # vLLM, SGLang
@@ -33,21 +35,15 @@ OVERFLOW = re.compile(
     r"|context (?:the )?overflows"  # LM Studio
     r"|greater than the context length"  # LM Studio
     r"|inputs` tokens \+"  # Together, TGI
-    r"|prompt contains \d+ tokens",  # Mistral
-    re.IGNORECASE,
+    r"|prompt contains \d+ tokens"  # Mistral
 )
 """How servers word that a conversation does not fit the model."""
 
-REFUSED_CHOICE = re.compile(r"tool[_ ]choice|forces tool use", re.IGNORECASE)
+REFUSED_CHOICE = r"(?i)tool[_ ]choice|forces tool use"
 """How they word that a forced choice is not to be had: DeepSeek and Qwen while thinking, Anthropic, LM Studio."""
 
-NO_MODEL = re.compile(
-    r"model.{0,200}(?:not found|does not exist|not exist|is not loaded)|no such model",
-    re.IGNORECASE | re.DOTALL,
-)
-NO_TOOLS = re.compile(
-    r"does not support (?:tools|function)|requires --(?:jinja|enable-auto-tool-choice)", re.IGNORECASE
-)
+NO_MODEL = r"(?is)model.{0,200}(?:not found|does not exist|not exist|is not loaded)|no such model"
+NO_TOOLS = r"(?i)does not support (?:tools|function)|requires --(?:jinja|enable-auto-tool-choice)"
 
 _FAULTS = {
     "dns": ("its name is not known: {detail}", "check the address and the network"),
@@ -88,10 +84,10 @@ class Host:
         """Return a text without keys."""
         for secret in self.secrets:
             text = text.replace(secret, "***")
-        return BEARER.sub("***", text)
+        return re.sub(BEARER, "***", text)
 
 
-BEARER = re.compile(r"\bsk-[A-Za-z0-9_-]{12,}|(?<=Bearer )[A-Za-z0-9._~+/=-]{8,}")
+BEARER = r"\bsk-[A-Za-z0-9_-]{12,}|(?<=Bearer )[A-Za-z0-9._~+/=-]{8,}"
 """What looks like a key, whoever's it is."""
 
 
@@ -175,11 +171,11 @@ def refused(
     refusal = read_refusal(status, body)
     said = host.clean(refusal.words)[:SHOWN]
     status = refusal.status
-    if refusal.code in OVERFLOW_CODES or OVERFLOW.search(refusal.words):
+    if refusal.code in OVERFLOW_CODES or re.search(OVERFLOW, refusal.words):
         return overflow(host, request.messages, said)
-    if status in (400, 404, 405, 422, 500, 501) and REFUSED_CHOICE.search(refusal.words):
+    if status in (400, 404, 405, 422, 500, 501) and re.search(REFUSED_CHOICE, refusal.words):
         forced = request.tool_choice not in (None, "auto")
-        if forced and not NO_TOOLS.search(refusal.words):
+        if forced and not re.search(NO_TOOLS, refusal.words):
             return EngineError(
                 f"{host.name} refuses a forced tool choice: {said}",
                 code="forced_choice_refused",
@@ -197,7 +193,7 @@ def _error(host: Host, request: Request, status: int, said: str, refusal: Refusa
     answered = f"{answered}: {said}" if said else answered
     if status in (401, 403):
         return EngineError(answered, code="http_error", value=status, hint=_key_hint(host))
-    if refusal.code == "model_not_found" or (status in (400, 404) and NO_MODEL.search(refusal.words)):
+    if refusal.code == "model_not_found" or (status in (400, 404) and re.search(NO_MODEL, refusal.words)):
         return EngineError(
             answered, code="no_model", value=request.model, hint="name one that the server has"
         )
@@ -210,7 +206,7 @@ def _error(host: Host, request: Request, status: int, said: str, refusal: Refusa
         quota = refusal.code == "insufficient_quota"
         hint = "check the account's plan and credit" if quota else "wait, or ask for less at once"
         return EngineError(answered, code="rate_limited", value=status, hint=hint)
-    if NO_TOOLS.search(refusal.words):
+    if re.search(NO_TOOLS, refusal.words):
         hint = "take a model that calls tools, or start the server with tool calling on"
         return EngineError(answered, code="http_error", value=status, hint=hint)
     code = "bad_response" if status == 200 else "http_error"  # noqa: PLR2004

@@ -113,6 +113,13 @@ class OpenAIEngine(InferenceEngine):
         return self._address.base_url
 
     @property
+    def secrets(self) -> tuple[str, ...]:
+        """What recordings are scrubbed of, beside the environment's keys."""
+        if self._linked is not None:
+            return self._linked.host.secrets
+        return (self._key.value,) if isinstance(self._key.value, str) and self._key.value else ()
+
+    @property
     def default_model(self) -> str:
         """The model asked for when an ask names none; empty if the server has to be asked."""
         return self.model or self._preset.model or self._served

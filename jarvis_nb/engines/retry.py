@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import random
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
@@ -54,6 +53,8 @@ class RetryPolicy:
 
         A server's own word counts, plus up to a tenth so that many clients do not come back in one instant.
         """
+        import random
+
         if after is not None:
             return min(after * random.uniform(1.0, 1.1), self.max_wait)  # noqa: S311 - no secret
         most = min(self.base * 2 ** (retry - 1), self.max_wait)
