@@ -1,0 +1,272 @@
+"""The embedded model as an engine: it runs in this process, offline, and gives the same bytes every time.
+
+It is made of parts, and each says what it did (``Completion.provenance``): a *router* of static embeddings
+picks the tool, the *model* (SmolLM2-135M unless another GGUF is given) fills the arguments under the tool's
+schema, and what the argument can only be is *copied* from the question. ``docs/embedded-model.md`` has the
+measured table of what it can and cannot do.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import weakref
+from collections.abc import AsyncIterator, Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from jarvis_nb.core.errors import EngineError, InvalidRequest
+from jarvis_nb.core.types import Message, Repair, Role, ToolDefinition, dumps
+from jarvis_nb.engines import filling, llama, models, router, telling
+from jarvis_nb.engines.base import Completion, InferenceEngine, Piece, Request, Support
+
+if TYPE_CHECKING:
+    from jarvis_nb.core.events import EventBus
+
+ANSWER_TOKENS = 256
+
+
+class LocalEngine(InferenceEngine):
+    """A language model in this process.
+
+    The weights are loaded on the first call and shared by all engines of the process; calls wait in line.
+
+    Args:
+        model: A name of ``jarvis models list``; None for the default.
+        path: Any GGUF file instead; None for the environment's ``JARVIS_NB_GGUF``, else the model's file.
+        threads: Threads of the computation. One is fastest where cores are shared.
+        context: Tokens of prompt and answer together.
+        bus: Where loading is published (``EventType.MODEL_LOAD``).
+        progress: Called with (done, total, text) while the model loads.
+
+    Example:
+        >>> engine = LocalEngine()              # jarvis models fetch, once
+        >>> Jarvis(engine=engine).ask("What is 15% of 340?", tools=["calculator"])  # doctest: +SKIP
+        '15% of 340 is 51.0.'
+    """
+
+    engine_id: ClassVar[str] = "local"
+    supports = Support(tools=True, forced_choice=True, strict=True, images=False, stream=True)
+
+    def __init__(
+        self,
+        model: str | None = None,
+        path: str | os.PathLike[str] | None = None,
+        *,
+        threads: int = 1,
+        context: int = 2048,
+        bus: EventBus | None = None,
+        progress: llama.Progress | None = None,
+    ) -> None:
+        if threads < 1 or context < 256:  # noqa: PLR2004 - less holds no question with its tool
+            raise InvalidRequest(
+                f"threads={threads!r}, context={context!r}",
+                code="invalid_engine",
+                value=(threads, context),
+                hint="threads is at least 1, context at least 256 tokens",
+            )
+        self.known = None if path else models.known_model(model or models.DEFAULT)
+        self.path = Path(path).expanduser() if path else None
+        self.settings = llama.Settings(threads, context)
+        self.bus = bus
+        self.progress = progress
+        self._held: tuple[int, llama.Runtime, Callable[[], object]] | None = None
+
+    def __repr__(self) -> str:
+        return f"LocalEngine({self.default_model!r})"
+
+    @property
+    def default_model(self) -> str:
+        """The model's name, or the stem of the GGUF file."""
+        given = self.path or _environment()
+        if given is not None:
+            return given.stem
+        assert self.known is not None  # noqa: S101 - set whenever there is no path
+        return self.known.name
+
+    async def list_models(self) -> list[str]:
+        """Return the one model this engine runs."""
+        return [self.default_model]
+
+    async def health(self) -> bool:
+        """Whether the runtime is installed and the file is there; nothing is loaded."""
+        try:
+            llama.import_runtime()
+            self._file()
+        except EngineError:
+            return False
+        return True
+
+    async def close(self) -> None:
+        """Free the model, unless another engine uses it."""
+        held, self._held = self._held, None
+        if held is not None:
+            held[2]()
+            if llama.release(held[1]):
+                await held[1].aclose()
+
+    async def generate(self, request: Request) -> Completion:
+        """Make one model call.
+
+        Raises:
+            EngineError: ``missing_extra``, ``missing_library``, ``no_model``, ``bad_model``,
+                ``context_overflow``; each with the command to run or the next step.
+        """
+        return await self._answer(request, None)
+
+    async def stream(self, request: Request) -> AsyncIterator[Piece | Completion]:
+        """Make one model call, yielding the words of an answer as they come and the completion last."""
+        loop = asyncio.get_running_loop()
+        pieces: asyncio.Queue[str | None] = asyncio.Queue()
+
+        def on_text(text: str) -> None:
+            loop.call_soon_threadsafe(pieces.put_nowait, text)
+
+        task = asyncio.ensure_future(self._answer(request, on_text))
+        task.add_done_callback(lambda _: pieces.put_nowait(None))
+        try:
+            while (piece := await pieces.get()) is not None:
+                yield Piece(piece)
+            yield await task
+        finally:
+            task.cancel()
+
+    async def _answer(self, request: Request, on_text: llama.OnText | None) -> Completion:
+        question = _question(request.messages)
+        results = _results(request.messages)
+        tool, route_by = self._picked(request, question, answered=bool(results))
+        if tool is not None:
+            return await self._call(request, question, tool, route_by)
+        if results:
+            return await self._say(telling.order(question, results), {"answer": "model"}, on_text)
+        return await self._chat(request, on_text)
+
+    def _picked(
+        self, request: Request, question: str, *, answered: bool
+    ) -> tuple[ToolDefinition | None, str]:
+        """The tool to call, if any, and who picked it."""
+        tools, choice = request.tools or (), request.tool_choice
+        if isinstance(choice, dict):
+            name = choice.get("function", {}).get("name")
+            for tool in tools:
+                if tool.name == name:
+                    return tool, "tool choice"
+            raise InvalidRequest(
+                f"the tool choice names {name!r}, which is not offered",
+                value=choice,
+                valid=[t.name for t in tools],
+            )
+        must = choice == "required"
+        if not tools or choice == "none" or (answered and not must):
+            return None, ""
+        if must and len(tools) == 1:
+            return tools[0], "tool choice"
+        return router.route(question, tools, request.examples, may_answer=not must).tool, "router"
+
+    async def _call(self, request: Request, question: str, tool: ToolDefinition, route_by: str) -> Completion:
+        examples = router.nearest(question, request.examples.get(tool.name, ()), filling.NEAREST)
+        filled = await filling.fill(question, tool, examples, self._run)
+        if filled.arguments is None:
+            text = f"I could not call {tool.name}: {filled.problem}."
+            message: dict[str, Any] = {"role": "assistant", "content": text}
+            return Completion(
+                message, "stop", filled.usage, self.default_model, provenance={"tool": route_by}
+            )
+        number = 1 + sum(len(m.tool_calls or ()) for m in request.messages)
+        function = {"name": tool.name, "arguments": dumps(filled.arguments)}
+        call = {"id": f"call_{number}", "type": "function", "function": function}
+        message = {"role": "assistant", "content": None, "tool_calls": [call]}
+        provenance = {"tool": route_by, "arguments": filled.provenance}
+        return Completion(message, "tool_calls", filled.usage, self.default_model, provenance=provenance)
+
+    async def _chat(self, request: Request, on_text: llama.OnText | None) -> Completion:
+        messages = [{"role": str(m.role), "content": m.text} for m in request.messages if m.text]
+        order = llama.Order(
+            messages, max_tokens=request.max_tokens or ANSWER_TOKENS, temperature=request.temperature or 0.0
+        )
+        return await self._say(order, {"answer": "model"}, on_text)
+
+    async def _say(
+        self,
+        order: llama.Order,
+        provenance: dict[str, str],
+        on_text: llama.OnText | None,
+        repairs: Sequence[Repair] = (),
+    ) -> Completion:
+        written = await self._run(order, on_text)
+        message = {"role": "assistant", "content": written.text.strip()}
+        return Completion(
+            message, written.finish_reason, written.usage, self.default_model, list(repairs), provenance
+        )
+
+    async def _run(self, order: llama.Order, on_text: llama.OnText | None = None) -> llama.Generated:
+        return await self._runtime().generate(order, on_text=on_text, on_load=self._report)
+
+    def _report(self, done: float, total: float, text: str) -> None:
+        if self.progress is not None:
+            self.progress(done, total, text)
+        if self.bus is not None:
+            from jarvis_nb.core.events import EventType
+
+            self.bus.publish(
+                EventType.MODEL_LOAD, model=self.default_model, done=done, total=total, text=text
+            )
+
+    def _runtime(self) -> llama.Runtime:
+        if self._held is None or self._held[0] != os.getpid():  # a fork has none of its parent's threads
+            path, sha256 = self._file()
+            runtime = llama.acquire(path, self.settings, trusted_sha256=sha256)
+            # An engine that is dropped without close() frees its model too.
+            finalizer = weakref.finalize(self, _drop, runtime)
+            finalizer.atexit = False
+            self._held = (os.getpid(), runtime, finalizer.detach)
+        return self._held[1]
+
+    def _file(self) -> tuple[Path, str | None]:
+        """The file to load and, if it is a known one, its checksum."""
+        given = self.path or _environment()
+        if given is not None:
+            if not given.is_file():
+                source = "path=" if self.path else "JARVIS_NB_GGUF"
+                raise EngineError(
+                    f"there is no model file {str(given)!r}",
+                    code="no_model",
+                    value=str(given),
+                    hint=f"check {source}, or get the default one with: jarvis models fetch",
+                )
+            return given, None
+        assert self.known is not None  # noqa: S101 - set whenever there is no path
+        path = models.model_path(self.known.name)
+        if not path.is_file():
+            raise EngineError(
+                f"the embedded model {self.known.name} is not here yet",
+                code="no_model",
+                value=str(path),
+                hint="run once: jarvis models fetch",
+            )
+        return path, self.known.sha256
+
+
+def _environment() -> Path | None:
+    given = os.environ.get("JARVIS_NB_GGUF")
+    return Path(given).expanduser() if given else None
+
+
+def _drop(runtime: llama.Runtime) -> None:
+    if llama.release(runtime):
+        runtime.close()
+
+
+def _question(messages: Sequence[Message]) -> str:
+    return next((m.text for m in reversed(messages) if m.role is Role.USER), "")
+
+
+def _results(messages: Sequence[Message]) -> list[str]:
+    """The tool results since the last question."""
+    results: list[str] = []
+    for message in reversed(messages):
+        if message.role is Role.USER:
+            break
+        if message.role is Role.TOOL:
+            results.append(message.text)
+    return results[::-1]
