@@ -56,13 +56,13 @@ _SIGNS = str.maketrans({"×": "*", "·": "*", "÷": "/", "−": "-", "²": "**2"
 EXAMPLES: Examples = [
     ("What is 2 + 2?", {"expression": "2 + 2"}),
     ("Compute 17 times 23.", {"expression": "17 * 23"}),
-    ("What is 15% of 340?", {"expression": "0.15 * 340"}),
+    ("What is 20% of 80?", {"expression": "20 * 80 / 100"}),
     ("What is the square root of 144?", {"expression": "sqrt(144)"}),
     ("Divide 1001 by 7.", {"expression": "1001 / 7"}),
     ("What is 2 to the power of 10?", {"expression": "2 ** 10"}),
     ("Add 12.5, 7.25 and 3.", {"expression": "12.5 + 7.25 + 3"}),
     ("What is the remainder of 100 divided by 7?", {"expression": "100 % 7"}),
-    ("What is the area of a circle with radius 7?", {"expression": "pi * 7 ** 2"}),
+    ("What is the area of a circle with radius 3?", {"expression": "pi * 3 ** 2"}),
     ("Round 10 / 3 to two places.", {"expression": "round(10 / 3, 2)"}),
 ]
 
