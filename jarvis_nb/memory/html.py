@@ -14,6 +14,7 @@ BLOCKS = frozenset(
      "summary", "table", "tr", "ul"}
 )  # fmt: skip
 HEADINGS = {f"h{level}": level for level in range(1, 7)}
+_DECLARATION = re.compile(r"<!--|<!|<\?")
 _SPACE = re.compile(r"\s+")
 
 
@@ -25,9 +26,32 @@ def html_document(text: str) -> Document:
         'Guide\n\nSome text.'
     """
     reader = _Reader()
-    reader.feed(text)
+    reader.feed(without_declarations(text))
     reader.close()
     return Document(reader.text.rstrip(), tuple(h for h in reader.headings if h.title), "")
+
+
+def without_declarations(text: str) -> str:
+    """Return a page without comments, doctypes and processing instructions.
+
+    Python's parser stops at some broken ones and takes quadratic time for many unclosed ones (CPython issue 135661).
+
+    Example:
+        >>> without_declarations("<!doctype html>a<!-- b > c -->d<!--")
+        'ad'
+    """
+    pieces: list[str] = []
+    done = 0
+    closable = {"-->": True, ">": True}
+    for match in _DECLARATION.finditer(text):
+        if match.start() < done:
+            continue
+        closing = "-->" if match.group() == "<!--" else ">"
+        end = text.find(closing, match.end()) if closable[closing] else -1
+        closable[closing] = end >= 0
+        pieces.append(text[done : match.start()])
+        done = match.end() if end < 0 else end + len(closing)
+    return "".join([*pieces, text[done:]])
 
 
 class _Reader(HTMLParser):

@@ -29,7 +29,7 @@ VERSION = 1
 SCHEMA = """
 CREATE TABLE files (id INTEGER PRIMARY KEY, path TEXT NOT NULL UNIQUE, fingerprint TEXT NOT NULL);
 CREATE TABLE chunks (
-    rowid INTEGER PRIMARY KEY, hash TEXT NOT NULL, copy INTEGER NOT NULL,
+    rowid INTEGER PRIMARY KEY AUTOINCREMENT, hash TEXT NOT NULL, copy INTEGER NOT NULL,
     source TEXT NOT NULL, metadata TEXT NOT NULL, file INTEGER REFERENCES files (id), content TEXT NOT NULL
 );
 CREATE UNIQUE INDEX chunks_by_id ON chunks (hash, copy);
@@ -37,6 +37,7 @@ CREATE INDEX chunks_by_file ON chunks (file) WHERE file IS NOT NULL;
 CREATE VIRTUAL TABLE words USING fts5 (content, content='', tokenize='porter unicode61 remove_diacritics 2');
 """
 # The full-text table is contentless: it sees `searchable` text, the rows keep the original, neither keeps both.
+# A row number is never used again (AUTOINCREMENT): what another process cached under it stays true.
 
 INSERT = """
 INSERT INTO chunks (rowid, hash, copy, source, metadata, file, content)
@@ -150,7 +151,8 @@ class SQLiteMemory(TextMemory):
                 self._insert(connection, file.chunks, cursor.lastrowid)
 
     def _insert(self, connection: sqlite3.Connection, chunks: Sequence[Chunk], file: int | None) -> list[str]:
-        first: int = connection.execute("SELECT 1 + coalesce(max(rowid), 0) FROM chunks").fetchone()[0]
+        used = connection.execute("SELECT seq FROM sqlite_sequence WHERE name = 'chunks'").fetchone()
+        first: int = 1 + (used[0] if used else 0)
         connection.executemany(
             INSERT,
             (
