@@ -13,6 +13,8 @@ from jarvis_nb.core.subschemas import ANNOTATIONS, IN_PLACE, Schema
 from jarvis_nb.core.types import dumps
 
 LOOKAROUND = re.compile(r"\(\?<?[=!]")
+FORMATS = frozenset({"date-time", "time", "date", "duration", "email", "hostname", "ipv4", "ipv6", "uuid"})
+"""The formats that OpenAI's guide and llguidance (llama.cpp, vLLM) both know."""
 PAIRED = frozenset({"if", "then", "else", "contains", "minContains", "maxContains"})
 """Keywords that mean something together only: from two schemas they must not meet in one."""
 KINDS: dict[type, str] = {
@@ -70,6 +72,17 @@ def without_lookaround(schema: Schema) -> Schema:
     if not isinstance(pattern, str) or not LOOKAROUND.search(pattern):
         return schema
     return noted({k: v for k, v in schema.items() if k != "pattern"}, {"pattern": pattern})
+
+
+def without_odd_format(schema: Schema) -> Schema:
+    """Move a format that not everybody knows into the description.
+
+    JSON Schema lets a reader ignore one; strict mode and llguidance refuse the schema instead.
+    """
+    form = schema.get("format")
+    if not isinstance(form, str) or form in FORMATS:
+        return schema
+    return noted({k: v for k, v in schema.items() if k != "format"}, {"format": form})
 
 
 def merge_all_of(schema: Schema) -> Schema:
@@ -189,6 +202,7 @@ REWRITES: tuple[Callable[[Schema], Schema], ...] = (
     type_of_enum,
     one_of_to_any_of,
     without_lookaround,
+    without_odd_format,
     merge_all_of,
     collapse_nullable,
 )

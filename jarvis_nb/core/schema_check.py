@@ -178,5 +178,7 @@ def _metaschema() -> Any:
 
 def _without_dynamic(value: Any) -> Any:
     if isinstance(value, dict):
-        return {"$ref": "#"} if "$dynamicRef" in value else {k: _without_dynamic(v) for k, v in value.items()}
+        if value.get("$dynamicRef") == "#meta":
+            return {"$ref": "#"}
+        return {key: _without_dynamic(item) for key, item in value.items()}
     return [_without_dynamic(item) for item in value] if isinstance(value, list) else value

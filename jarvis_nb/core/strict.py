@@ -1,7 +1,7 @@
 """OpenAI's strict mode: the subset of JSON Schema that its structured-outputs guide documents.
 
-See "Supported schemas" there. Two rules stand in no guide but in the API's answers: a ``$ref`` has no other
-keyword beside it, and a pattern has no lookaround (the default form has moved those already).
+See "Supported schemas" there. A rule that stands in no guide but in the API's answers: a ``$ref`` has no
+other keyword beside it. Patterns with lookaround and unknown formats are gone in the default form already.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ KEPT = frozenset({
     "exclusiveMinimum", "format", "items", "maxItems", "maximum", "minItems", "minimum", "multipleOf",
     "pattern", "properties", "required", "type",
 })  # fmt: skip
-FORMATS = frozenset({"date-time", "time", "date", "duration", "email", "hostname", "ipv4", "ipv6", "uuid"})
 OPEN = frozenset({"patternProperties", "propertyNames", "unevaluatedProperties"})
 """What lets an object have properties that are not listed."""
 SILENT = OPEN | frozenset({
@@ -80,7 +79,7 @@ class _StrictForm:
                 self.problems.append(f"{path} adds to what it refers to")
             return _reference(schema)
         source = tuple_to_list(schema)
-        out = {k: v for k, v in source.items() if k in KEPT and not (k == "format" and v not in FORMATS)}
+        out = {k: v for k, v in source.items() if k in KEPT}
         lost = unsaid(source, out, SILENT)
         self._count_enum(out.get("enum") or [], path)
         if "allOf" in source:
@@ -102,8 +101,8 @@ class _StrictForm:
 
     def _close(self, source: Schema, out: Schema, path: str, depth: int) -> None:
         properties = source.get("properties") or {}
-        names_none = "properties" not in source
-        if source.get("additionalProperties", names_none) is not False or OPEN & source.keys():
+        more = "properties" not in source or "anyOf" in source
+        if source.get("additionalProperties", more) is not False or OPEN & source.keys():
             self.problems.append(f"{path} is an open dictionary")
         self.depth = max(self.depth, depth)
         self.properties += len(properties)

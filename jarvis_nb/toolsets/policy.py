@@ -49,7 +49,7 @@ class ToolPolicy:
     def __post_init__(self) -> None:
         put = object.__setattr__
         put(self, "visible", None if self.visible is None else _names(self.visible, "visible"))
-        put(self, "hidden", _names(() if self.hidden is None else self.hidden, "hidden"))  # pyright: ignore[reportUnnecessaryComparison] - JSON's null
+        put(self, "hidden", () if self.hidden is None else _names(self.hidden, "hidden"))  # pyright: ignore[reportUnnecessaryComparison] - JSON's null
         put(self, "requirement", _requirement(self.requirement))
         put(self, "forced", self.requirement["tool"] if isinstance(self.requirement, dict) else None)
         # Made once: it is asked for on every request, and the names may be a thousand.
@@ -70,7 +70,7 @@ class ToolPolicy:
             return data
         if data is None:
             return EVERYTHING
-        if not isinstance(data, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance] - request data
+        if not isinstance(data, dict | Mapping):  # pyright: ignore[reportUnnecessaryIsInstance] - request data
             raise _invalid(f"a tool policy is a mapping, got {data!r:.100}", data, KEYS)
         unknown = [key for key in data if key not in KEYS]
         if unknown:
@@ -87,6 +87,9 @@ class ToolPolicy:
 
     def __hash__(self) -> int:
         return self._hash
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.visible, self.hidden, self.requirement)  # a hash holds in one process only
 
     def __repr__(self) -> str:
         given = [f"{key}={getattr(self, key)!r}" for key in KEYS if getattr(self, key) != DEFAULTS[key]]
@@ -198,16 +201,14 @@ def _invalid(message: str, value: Any, valid: Iterable[str] | None = None) -> In
 
 
 def _names(value: Any, key: str) -> tuple[str, ...]:
-    if isinstance(value, str | bytes | Mapping) or not isinstance(value, Iterable):
+    plain = isinstance(value, list | tuple)  # first, since asking an ABC costs more than all the rest
+    if not plain and (isinstance(value, str | bytes | Mapping) or not isinstance(value, Iterable)):
         raise _invalid(f"`{key}` is a list of tool names, got {value!r:.100}", value)
-    names = dict.fromkeys(_text(name, key) for name in value)
-    return tuple(sorted(names) if isinstance(value, AbstractSet) else names)
-
-
-def _text(name: Any, key: str) -> str:
-    if not isinstance(name, str):
-        raise _invalid(f"`{key}` holds {name!r:.100}: tools are named by strings", name)
-    return str(name)
+    names = list(value)
+    for name in names:
+        if not isinstance(name, str):
+            raise _invalid(f"`{key}` holds {name!r:.100}: tools are named by strings", name)
+    return tuple(dict.fromkeys(sorted(names) if not plain and isinstance(value, AbstractSet) else names))
 
 
 def _requirement(value: Any) -> str | dict[str, str]:

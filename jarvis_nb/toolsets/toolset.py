@@ -80,7 +80,7 @@ class Toolset:
             >>> [definition.name for definition in Toolset([ThinkTool()]).definitions()]
             ['think']
         """
-        self.remember("valid", lambda: self.validate() or True)
+        self.validate()
         return Definitions([_copy_of(tool.definition) for tool in self._tools])
 
     def remember(self, key: Hashable, make: Callable[[], T]) -> T:

@@ -206,7 +206,7 @@ FIELDS: dict[str, tuple[Any, Any, Any]] = {
     ),
     "format outside the subset": (
         bytes,
-        {"type": "string", "format": "binary"},
+        {"type": "string", "description": '(format: "binary")'},
         {"type": "string", "description": '(format: "binary")'},
     ),
 }
