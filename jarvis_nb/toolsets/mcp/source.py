@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Mapping, Sequence
 from functools import partial
 from pathlib import PurePath
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 from urllib.parse import urlsplit
 
-from jarvis_nb.core.errors import InvalidRequest, SourceError, ToolError
+from jarvis_nb.core.errors import InvalidRequest, JarvisError, SourceError, ToolError
 from jarvis_nb.core.portable import Secret, portable
 from jarvis_nb.tools.base import ToolContext
 from jarvis_nb.toolsets.mcp.connection import Connection, Lost
@@ -21,6 +21,8 @@ from jarvis_nb.toolsets.toolset import SOURCE_NAME
 if TYPE_CHECKING:
     from mcp.client.session import ClientSession
     from mcp_types import Tool
+
+T = TypeVar("T")
 
 MAX_PAGES = 200
 """Pages of one tool list."""
@@ -216,7 +218,8 @@ async def _all_tools(session: ClientSession, *, most: int) -> list[Tool]:
     tools: list[Tool] = []
     cursor: str | None = None
     for _ in range(MAX_PAGES):
-        page = await session.list_tools(params=PaginatedRequestParams(cursor=cursor) if cursor else None)
+        params = PaginatedRequestParams(cursor=cursor) if cursor else None
+        page = await _answer(session.list_tools(params=params), SourceError)
         tools += page.tools
         if len(tools) > most:
             raise SourceError(f"the server lists more than {most:,} tools", code="too_many_tools")
@@ -227,20 +230,27 @@ async def _all_tools(session: ClientSession, *, most: int) -> list[Tool]:
 
 
 async def _call(session: ClientSession, *, name: str, arguments: dict[str, Any], context: ToolContext) -> Any:
-    from mcp import MCPError
-    from mcp_types import CONNECTION_CLOSED, CallToolRequest, CallToolRequestParams, CallToolResult
+    from mcp_types import CallToolRequest, CallToolRequestParams, CallToolResult
 
     async def report(progress: float, total: float | None, message: str | None) -> None:
         context.progress(progress, total, message or "")
 
     # Not session.call_tool: it would run the server's own output schema, patterns included, on the result.
     request = CallToolRequest(params=CallToolRequestParams(name=name, arguments=arguments))
+    sent = session.send_request(request, CallToolResult, progress_callback=report)
+    return value_of(await _answer(sent, ToolError))
+
+
+async def _answer(sent: Awaitable[T], error: type[JarvisError]) -> T:
+    """Return a server's answer, or raise what it says instead as an error of ours."""
+    from mcp import MCPError
+    from mcp_types import CONNECTION_CLOSED
+
     try:
-        result = await session.send_request(request, CallToolResult, progress_callback=report)
-    except MCPError as error:
-        if error.code == CONNECTION_CLOSED:
+        return await sent
+    except MCPError as refused:
+        if refused.code == CONNECTION_CLOSED or refused.message == "Session terminated":
             raise
-        raise ToolError(f"the server refused the call: {error.message:.2000}", code="mcp_error") from None
-    except ValueError as error:  # pydantic's: neither a result nor an error
-        raise ToolError(f"the server's answer is no tool result: {error!s:.300}", code="mcp_error") from None
-    return value_of(result)
+        raise error(f"the server refuses: {refused.message:.2000}", code="mcp_error") from None
+    except ValueError as wrong:  # pydantic's
+        raise error(f"the server's answer is not what MCP says: {wrong!s:.300}", code="mcp_error") from None

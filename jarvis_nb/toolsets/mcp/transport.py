@@ -94,9 +94,11 @@ async def _read(
                 line = await lines.receive_until(b"\n", MAX_MESSAGE)
                 try:
                     message = SessionMessage(jsonrpc_message_adapter.validate_json(line, by_name=False))
-                except ValueError as error:  # a stray print: the session goes on
-                    await to_session.send(error)
-                else:
+                except ValueError:
+                    if b'"jsonrpc"' in line:  # whoever waits for it would wait for ever
+                        tail.add(b"\n(a message that cannot be read)")
+                        return
+                else:  # anything else is a stray print or log: the session goes on
                     await to_session.send(message)
     except anyio.DelimiterNotFound:
         tail.add(f"\n(a message of more than {MAX_MESSAGE:,} bytes)".encode())
