@@ -28,11 +28,9 @@ def records(value: Any) -> tuple[Any] | None:
 def _frame(value: Any) -> Any:
     if not _is_counted(getattr(value, "index", None)) and hasattr(value, "reset_index"):
         value = value.reset_index()
-    if getattr(value.columns, "is_unique", True):
-        return value.to_dict(orient="records")
-    split = value.to_dict(orient="split")
-    names = _distinct([str(name) for name in split["columns"]])
-    return [dict(zip(names, row, strict=True)) for row in split["data"]]
+    if not getattr(value.columns, "is_unique", True):  # all but one of them would be dropped
+        value = value.set_axis(_distinct([str(name) for name in value.columns]), axis="columns")
+    return value.to_dict(orient="records")
 
 
 def _is_counted(index: Any) -> bool:

@@ -112,11 +112,14 @@ class Frame:
         self.rows, self.columns = rows, Columns(columns)
         self.columns.is_unique = unique
 
+    def set_axis(self, names, axis):
+        assert axis == "columns"
+        return Frame(self.rows, names)
+
     def to_dict(self, orient):
-        if orient == "records":
-            assert self.columns.is_unique, "pandas would drop a column here"
-            return [dict(zip(self.columns, row, strict=True)) for row in self.rows]
-        return {"columns": list(self.columns), "index": [0], "data": [list(row) for row in self.rows]}
+        assert orient == "records"
+        assert self.columns.is_unique, "pandas would drop a column here"
+        return [dict(zip(self.columns, row, strict=True)) for row in self.rows]
 
 
 class Columns(tuple):  # noqa: SLOT001 - an attribute is set on it
