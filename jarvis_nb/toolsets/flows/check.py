@@ -110,7 +110,7 @@ def _field_problems(
     if isinstance(reached, dict):
         return []
     code = "unknown_input_field" if isinstance(ref, InputRef) else "unknown_output_field"
-    return [Problem(code, f"{ref} does not exist", at, path, reached)]
+    return [Problem(code, f"{ref!r} does not exist", at, path, reached)]
 
 
 def _name_problems(flow: Declaration, step: Step | None, path: str, name: str) -> list[Problem]:
@@ -133,7 +133,7 @@ def _after_problems(flow: Declaration, step: Step) -> list[Problem]:
             hint = "name steps, or give what flow.step(…) returned"
             found.append(Problem("invalid_ref", f"{item!r:.100} is no step", step.name, "after", hint))
         elif isinstance(item, StepRef) and item.flow != flow.name:
-            text = f"{item} belongs to the flow {item.flow!r}"
+            text = f"{item!r} belongs to the flow {item.flow!r}"
             found.append(Problem("invalid_ref", text, step.name, "after", f"name a step of {flow.name!r}"))
         else:
             found += _name_problems(flow, step, "after", name)
@@ -204,7 +204,7 @@ def _input_misfit(flow: Declaration, ref: InputRef, wanted: frozenset[str] | Non
     given = fits.types_of(reached, flow.parameters) if isinstance(reached, dict) else None
     if fits.input_fits(given, wanted):
         return None
-    return f"{ref} is {_words(given)}, {_words(wanted)} wanted"
+    return f"{ref!r} is {_words(given)}, {_words(wanted)} wanted"
 
 
 def _result_misfit(flow: Declaration, ref: StepRef, wanted: frozenset[str] | None) -> str | None:
@@ -213,7 +213,7 @@ def _result_misfit(flow: Declaration, ref: StepRef, wanted: frozenset[str] | Non
     given = fits.types_of(reached, schema) if isinstance(reached, dict) else None
     if fits.result_fits(given, wanted):
         return None
-    return f"{ref} is {_words(given)}, {_words(wanted)} wanted"
+    return f"{ref!r} is {_words(given)}, {_words(wanted)} wanted"
 
 
 def _words(types: frozenset[str] | None) -> str:

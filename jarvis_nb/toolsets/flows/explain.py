@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from jarvis_nb.core.types import dumps
+from jarvis_nb.display.escape import cut, plain
 from jarvis_nb.toolsets.flows.check import problems_of, warnings_of
 from jarvis_nb.toolsets.flows.declaration import Declaration
 from jarvis_nb.toolsets.flows.fits import types_of
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from jarvis_nb.toolsets.flows.trace import FlowTrace, StepTrace
 
 MOST_TEXT = 120
-"""Characters of one value; more is cut, with a count."""
+"""Characters of one value; more is cut, with a count and where the whole is."""
 
 SIGNS = {"ok": "✓", "error": "✗", "skipped": "○", "cancelled": "⊘", "abandoned": "…"}
 
@@ -52,6 +53,11 @@ class Node:
     """How it ended, in a run's picture."""
     outcome: str = ""
     """Its output or error as text, in a run's picture."""
+
+    @property
+    def mark(self) -> str:
+        """How it ended, by sign and word."""
+        return "" if self.status is None else f"{SIGNS[self.status]} {self.status}"
 
     @property
     def call(self) -> str:
@@ -89,8 +95,12 @@ class Explanation:
     warnings: tuple[str, ...] = ()
     problems: tuple[str, ...] = ()
     status: str | None = None
-    outcomes_of: str = field(default="", repr=False)
-    """Where the whole of a cut value is: an expression."""
+    """How the run ended, in a run's picture."""
+
+    @property
+    def mark(self) -> str:
+        """How the run ended, by sign and word."""
+        return "" if self.status is None else f"{SIGNS[self.status]} {self.status}"
 
     @property
     def waves(self) -> tuple[tuple[Node, ...], ...]:
@@ -115,7 +125,7 @@ class Explanation:
         return draw(self)
 
     def __str__(self) -> str:
-        lines = [f"{self.flow}: {self.description}" if self.description else f"{self.flow}: {self.status}"]
+        lines = [f"{self.flow}: {self.mark or self.description}"]
         if self.inputs:
             lines.append("inputs: " + ", ".join(f"{name} ({kind})" for name, kind in self.inputs))
         width = len(str(len(self.waves)))
@@ -123,14 +133,14 @@ class Explanation:
             for place, node in enumerate(wave):
                 lead = str(number).rjust(width) if place == 0 else " " * width
                 options = f"  [{', '.join(node.options)}]" if node.options else ""
-                ended = f"  {SIGNS[node.status]} {node.status}" if node.status in SIGNS else ""
+                ended = f"  {node.mark}" if node.mark else ""
                 outcome = f" → {node.outcome}" if node.outcome else ""
                 lines.append(f"{lead}  {node.name} = {node.call}{options}{ended}{outcome}")
         if self.output:
             lines.append(f"output: {self.output}")
         lines += [f"warning: {text}" for text in self.warnings]
         lines += [f"problem: {text}" for text in self.problems]
-        return "\n".join(lines)
+        return plain("\n".join(lines))
 
     def __repr__(self) -> str:
         status = "" if self.status is None else f"{self.status}, "
@@ -154,7 +164,7 @@ def explain(flow: Declaration) -> Explanation:
         inputs=tuple((name, _type_text(flow, name)) for name in flow.inputs),
         nodes=tuple(_node(step, wave_of[name], waits[name]) for name, step in flow.steps.items()),
         output="" if flow.output is MISSING else text_of(flow.output),
-        output_reads=() if flow.output is MISSING else tuple(_reads({"": flow.output})),
+        output_reads=() if flow.output is MISSING else tuple(_reads(_named(flow.output))),
         warnings=tuple(map(str, warnings_of(flow))),
         problems=tuple(map(str, problems_of(flow))),
     )
@@ -188,6 +198,10 @@ def _reads(params: dict[str, Any]) -> list[Edge]:
     ]
 
 
+def _named(output: Any) -> dict[str, Any]:
+    return output if isinstance(output, dict) else {"": output}
+
+
 def _edge_label(param: str, ref: Ref) -> str:
     path = path_text(ref.path).lstrip(".")
     return f"{path} as {param}" if path and param and path != param else path or param
@@ -196,7 +210,7 @@ def _edge_label(param: str, ref: Ref) -> str:
 def _type_text(flow: Declaration, name: str) -> str:
     schema = flow.inputs[name]
     kind = " or ".join(sorted(types_of(schema, flow.parameters) or {"any"}))
-    return f"{kind} = {cut(dumps(schema['default']))}" if "default" in schema else kind
+    return f"{kind} = {cut(dumps(schema['default']), MOST_TEXT)}" if "default" in schema else kind
 
 
 def text_of(template: Any) -> str:
@@ -206,7 +220,7 @@ def text_of(template: Any) -> str:
         >>> text_of({"who": InputRef("f", "name"), "n": 3})
         '{"who": input("name"), "n": 3}'
     """
-    return cut(_written(template))
+    return cut(_written(template), MOST_TEXT)
 
 
 def _written(template: Any) -> str:
@@ -221,13 +235,6 @@ def _written(template: Any) -> str:
     return dumps(template)
 
 
-def cut(text: str, where: str = "") -> str:
-    """Return text of bounded length, with a count of what was cut and where the whole is."""
-    if len(text) <= MOST_TEXT:
-        return text
-    return f"{text[:MOST_TEXT]}… {len(text) - MOST_TEXT:,} more characters{f' ({where})' if where else ''}"
-
-
 def explain_trace(trace: FlowTrace, *, times: bool = False) -> Explanation:
     """Return a run as it went."""
     waits = {step.name: step.depends_on for step in trace.steps}
@@ -236,7 +243,7 @@ def explain_trace(trace: FlowTrace, *, times: bool = False) -> Explanation:
         flow=trace.flow,
         status=trace.status,
         nodes=tuple(_ran(step, wave_of[step.name], times=times) for step in trace.steps),
-        output="" if trace.output is None else cut(_json(trace.output), "flow.last.output"),
+        output="" if trace.output is None else cut(dumps(trace.output), MOST_TEXT, "flow.last.output"),
         problems=tuple(map(str, trace.failures)),
     )
 
@@ -249,20 +256,18 @@ def _ran(step: StepTrace, wave: int, *, times: bool) -> Node:
     if step.error is not None:
         outcome = f"{step.error.message} [{step.error.code}]"
     else:
-        outcome = _json(step.output) if step.status == "ok" else ""
+        outcome = dumps(step.output) if step.status == "ok" else ""
     return Node(
         name=step.name,
         tool=step.tool,
         kind="flow" if step.steps is not None else "",
         wave=wave,
         depends_on=step.depends_on,
-        params=tuple((name, cut(_json(value), f"{where}.inputs")) for name, value in step.inputs.items()),
+        params=tuple(
+            (name, cut(dumps(value), MOST_TEXT, f"{where}.inputs")) for name, value in step.inputs.items()
+        ),
         options=tuple(options),
         reads=tuple(Edge("after", name, "") for name in step.depends_on),
         status=step.status,
-        outcome=cut(outcome, f"{where}.output"),
+        outcome=cut(outcome, MOST_TEXT, f"{where}.output"),
     )
-
-
-def _json(value: Any) -> str:
-    return dumps(value)

@@ -40,8 +40,6 @@ def escape(text: str) -> str:
 
 def draw(flow: Explanation) -> Mermaid:
     """Return the diagram: inputs and context values lead into steps, steps into steps and the output."""
-    from jarvis_nb.toolsets.flows.explain import SIGNS
-
     steps = {node.name: f"s{index}" for index, node in enumerate(flow.nodes)}
     inputs = {name: f"i{index}" for index, (name, _) in enumerate(flow.inputs)}
     every = [edge for node in flow.nodes for edge in node.reads] + list(flow.output_reads)
@@ -51,7 +49,7 @@ def draw(flow: Explanation) -> Mermaid:
     lines += [f'    {inputs[name]}(["{escape(name)}"])' for name in inputs]
     lines += [f'    {contexts[name]}{{{{"context {escape(name)}"}}}}' for name in contexts]
     for node in flow.nodes:
-        lines.append(f"    {steps[node.name]}{_box(node, SIGNS)}")
+        lines.append(f"    {steps[node.name]}{_box(node)}")
     ids = {"input": inputs, "context": contexts, "step": steps, "after": steps}
     for node in flow.nodes:
         lines += _arrows(node.reads, ids, steps[node.name])
@@ -61,10 +59,10 @@ def draw(flow: Explanation) -> Mermaid:
     return Mermaid("\n".join(lines))
 
 
-def _box(node: Node, signs: dict[str, str]) -> str:
+def _box(node: Node) -> str:
     label = escape(node.name) if node.name == node.tool else f"{escape(node.name)}<br/>{escape(node.tool)}"
     if node.status is not None:
-        label += f"<br/>{signs.get(node.status, '')} {escape(node.status)}"
+        label += f"<br/>{escape(node.mark)}"
     return f'[["{label}"]]' if node.kind == "flow" else f'["{label}"]'
 
 

@@ -66,6 +66,6 @@ def _shown(run: FlowRun, template: Any) -> Any:
         try:
             return run.value_of(ref)
         except MissingValue:
-            return f"<no {ref}>"
+            return f"<no {ref!r}>"
 
     return shown(fill(template, value_of))

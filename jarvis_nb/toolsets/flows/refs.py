@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from enum import Enum
 from typing import Any, ClassVar, Self
 
 from jarvis_nb.core.errors import JarvisError
@@ -14,14 +15,16 @@ from jarvis_nb.core.errors import JarvisError
 Path = tuple[str | int, ...]
 
 
-class _Missing:
-    """The default of a reference that has none: None is a value."""
+class _Missing(Enum):
+    """The default of a reference that has none: None is a value. One object, copied and pickled too."""
+
+    MISSING = "missing"
 
     def __repr__(self) -> str:
-        return "MISSING"
+        return self.name
 
 
-MISSING: Any = _Missing()
+MISSING: Any = _Missing.MISSING
 
 
 class MissingValue(JarvisError, LookupError):  # noqa: N818 - it says what is missing
@@ -31,7 +34,7 @@ class MissingValue(JarvisError, LookupError):  # noqa: N818 - it says what is mi
 
 
 def _no_value(ref: Ref, use: str) -> TypeError:
-    return TypeError(f"{ref} has no value before the flow runs, so it cannot be {use}: pass it to a step")
+    return TypeError(f"{ref!r} has no value before the flow runs, so it cannot be {use}: pass it to a step")
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -71,7 +74,9 @@ class Ref:
         """
         for part in path:
             if type(part) not in (str, int):
-                raise TypeError(f"a path into {self} is made of str keys and int indexes, got {part!r:.100}")
+                raise TypeError(
+                    f"a path into {self!r} is made of str keys and int indexes, got {part!r:.100}"
+                )
         return replace(self, path=self.path + path, default=default)
 
     @property
@@ -98,7 +103,7 @@ class Ref:
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):  # protocols that probe: copy, pickle, IPython
             raise AttributeError(name)
-        raise AttributeError(f"{self} has no attribute {name!r}: a path into it is written [{name!r}]")
+        raise AttributeError(f"{self!r} has no attribute {name!r}: a path into it is written [{name!r}]")
 
 
 class InputRef(Ref):

@@ -262,12 +262,12 @@ class FlowRun:
             self._set_alarm()
 
     async def _reap(self, states: list[StepState]) -> None:
-        """Let cancelled tasks end; one that will not is abandoned."""
+        """Let cancelled tasks end; one that will not was left behind."""
         tasks = [s.task for s in states if s.task is not None and not s.task.done()]
         if tasks:
             await asyncio.wait(tasks, timeout=REAP_SECONDS)
         for state in states:
-            if state.task is not None and not state.task.done():
+            if state.task is not None and not state.task.done() and state.status != "running":
                 state.status = "abandoned"
 
     async def _wind_down(self) -> None:
@@ -281,11 +281,11 @@ class FlowRun:
         if running:
             await asyncio.wait((self._done,), timeout=GRACE_SECONDS)
         with self.state.lock:
-            tasks = [s.task for s in self.state.in_progress() if s.task is not None]
-        for task in tasks:
-            task.cancel()
-        if tasks:
-            await asyncio.wait(tasks, timeout=REAP_SECONDS)
+            left = [s for s in self.state.in_progress() if s.task is not None]
+        for state in left:
+            if state.task is not None and state.step.invoke_within is None:
+                state.task.cancel()
+        await self._reap(left)
 
     def _close(self) -> None:
         """Give every step its final status."""
@@ -310,5 +310,6 @@ class FlowRun:
 def _error_info(error: BaseException) -> ErrorInfo:
     if isinstance(error, JarvisError):
         return error.info()
-    text = str(error)
-    return ErrorInfo("tool_failed", f"{type(error).__name__}: {text}" if text else type(error).__name__)
+    from jarvis_nb.tools.content import describe_error
+
+    return ErrorInfo("tool_failed", describe_error(error))

@@ -103,27 +103,30 @@ class DataReader:
                 return {k: self.read(v, path + path_text((k,)), depth + 1) for k, v in value.items()}
             if type(value) is list or type(value) is tuple:
                 return [self.read(v, path + path_text((i,)), depth + 1) for i, v in enumerate(value)]
+        elif isinstance(value, dict | list | tuple):
+            self._add_not_data(value, f"it is nested more than {MAX_DEPTH} deep", path)
+            return None
         try:
             return portable(value, path)
         except NotPortable as error:
-            self._add_not_data(value, error, path)
+            self._add_not_data(value, error.message, path)
             return None
 
     def _check_ref(self, ref: Ref, path: str) -> None:
         if ref.flow != self.flow:
             hint = f"use a reference of {self.flow!r}; a whole flow can be a step of another"
-            text = f"{ref} belongs to the flow {ref.flow!r}"
+            text = f"{ref!r} belongs to the flow {ref.flow!r}"
             self.problems.append(Problem("invalid_ref", text, self.step, path, hint))
         if ref.default is not MISSING:
             try:
-                portable(ref.default, f"the default of {ref}")
+                portable(ref.default, f"the default of {ref!r}")
             except NotPortable as error:
-                self._add_not_data(ref.default, error, path)
+                self._add_not_data(ref.default, error.message, path)
 
-    def _add_not_data(self, value: Any, error: NotPortable, path: str) -> None:
+    def _add_not_data(self, value: Any, message: str, path: str) -> None:
         if _is_data_like(value):
             hint = "use None, bool, int, finite float, str, list or dict"
-            self.problems.append(Problem("not_portable", error.message, self.step, path, hint))
+            self.problems.append(Problem("not_portable", message, self.step, path, hint))
             return
         what = "a function" if callable(value) else f"a live {type(value).__name__}"
         hint = "parameters are data: an input, a result, a context value or a constant"
