@@ -1,125 +1,173 @@
-"""HTML as text: what a reader sees, with its headings."""
+"""HTML as text: what a reader sees, with its headings.
+
+Python's ``html.parser`` is not used: of broken pages it refuses some and reads others in quadratic time, up to half a
+minute for 100 kB of unclosed tags (CPython issue 135462 and its kin). Here no attribute matters, so one pass does.
+"""
 
 from __future__ import annotations
 
+import html
 import re
-from html.parser import HTMLParser
+from collections.abc import Iterator
 
 from jarvis_nb.memory.chunking import Document, Heading
 
-SKIPPED = frozenset({"script", "style", "template", "noscript", "svg", "head", "iframe", "object"})
-BLOCKS = frozenset(
-    {"address", "article", "aside", "blockquote", "dd", "details", "div", "dl", "dt", "figcaption", "figure", "footer",
-     "form", "h1", "h2", "h3", "h4", "h5", "h6", "header", "hr", "li", "main", "nav", "ol", "p", "pre", "section",
-     "summary", "table", "tr", "ul"}
-)  # fmt: skip
+RAW = frozenset({"script", "style"})
+"""Elements whose content is no HTML."""
+SKIPPED = frozenset({"head", "iframe", "noscript", "object", "svg", "template"})
+CELLS = frozenset({"td", "th"})
+LINES = frozenset({"dd", "dt", "li", "summary", "tr"})
+"""Elements that begin a line."""
+BLOCKS = LINES | frozenset(
+    """
+    address article aside blockquote details div dl figcaption figure footer form h1 h2 h3 h4 h5 h6 header hr main nav
+    ol p pre section table ul
+    """.split()  # noqa: SIM905 - easier to read than thirty quoted words
+)
 HEADINGS = {f"h{level}": level for level in range(1, 7)}
-_DECLARATION = re.compile(r"<!--|<!|<\?")
+MAX_TITLE = 200
+
 _SPACE = re.compile(r"\s+")
+_TAG = re.compile(r"(/?)([a-z][a-z0-9]*)", re.IGNORECASE)
 
 
 def html_document(text: str) -> Document:
     r"""Return the visible text of a page: blocks on lines of their own, ``pre`` as it stands.
 
     Example:
-        >>> html_document("<h1>Guide</h1><p>Some <b>text</b>.<script>x</script>").text
-        'Guide\n\nSome text.'
+        >>> html_document("<h1>Guide</h1><p>Some <b>text</b> &amp; more.<script>x</script>").text
+        'Guide\n\nSome text & more.'
     """
-    reader = _Reader()
-    reader.feed(without_declarations(text))
-    reader.close()
-    return Document(reader.text.rstrip(), tuple(h for h in reader.headings if h.title), "")
+    writer = _Writer()
+    for tag, data in _tokens(text):
+        if tag:
+            writer.tag(tag.lstrip("/"), closing=tag.startswith("/"))
+        else:
+            writer.data(data)
+    return Document("".join(writer.pieces).rstrip(), tuple(writer.headings), "")
 
 
-def without_declarations(text: str) -> str:
-    """Return a page without comments, doctypes and processing instructions.
+def _tokens(text: str) -> Iterator[tuple[str, str]]:
+    """Yield tags (``p``, ``/p``) and pieces of text, in one pass over the page."""
+    position = 0
+    ends = _Ends(text)
+    while position < len(text):
+        start = text.find("<", position)
+        if start < 0:
+            start = len(text)
+        if start > position:
+            yield "", html.unescape(text[position:start])
+        match = _TAG.match(text, start + 1)
+        if text.startswith("<!--", start):
+            position = ends.after("-->", start + 4) or start + 4
+        elif text.startswith(("<!", "<?"), start):
+            position = ends.after(">", start + 2) or start + 2
+        elif match is None or (end := ends.tag(start)) is None:
+            if start < len(text):
+                yield "", "<"
+            position = start + 1
+        else:
+            name = match[2].lower()
+            yield match[1] + name, ""
+            position = (ends.after(f"</{name}", end) or len(text)) if name in RAW and not match[1] else end
+            if name in RAW and not match[1] and position < len(text):
+                position -= len(name) + 2  # its end tag is read as such
 
-    Python's parser stops at some broken ones and takes quadratic time for many unclosed ones (CPython issue 135661).
 
-    Example:
-        >>> without_declarations("<!doctype html>a<!-- b > c -->d<!--")
-        'ad'
-    """
-    pieces: list[str] = []
-    done = 0
-    closable = {"-->": True, ">": True}
-    for match in _DECLARATION.finditer(text):
-        if match.start() < done:
-            continue
-        closing = "-->" if match.group() == "<!--" else ">"
-        end = text.find(closing, match.end()) if closable[closing] else -1
-        closable[closing] = end >= 0
-        pieces.append(text[done : match.start()])
-        done = match.end() if end < 0 else end + len(closing)
-    return "".join([*pieces, text[done:]])
+class _Ends:
+    """Finds where things end, and remembers what does not occur any more, so that nobody searches for it again."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.lower = text.lower() if len(text.lower()) == len(text) else text
+        self.absent: set[str] = set()
+
+    def after(self, ending: str, position: int) -> int | None:
+        """Return the position after the next ``ending``, or None."""
+        if ending in self.absent:
+            return None
+        found = self.lower.find(ending, position)
+        if found < 0:
+            self.absent.add(ending)
+            return None
+        return found + len(ending)
+
+    def tag(self, start: int) -> int | None:
+        """Return the position after a tag; a ``>`` within quotes does not end it."""
+        end = first = self.after(">", start)
+        for _ in range(8):
+            if end is None or not (
+                self.text.count('"', start, end) % 2 or self.text.count("'", start, end) % 2
+            ):
+                return end or first
+            end = self.after(">", end)
+        return first
 
 
-class _Reader(HTMLParser):
+class _Writer:
+    """Collects the text as it is seen, and the headings in it."""
+
     def __init__(self) -> None:
-        super().__init__()
         self.pieces: list[str] = []
-        self.length = 0
         self.headings: list[Heading] = []
-        self.skipping = self.preformatted = 0
+        self.length = 0
+        self.skipping = 0
+        self.preformatted = 0
         self.breaks = 0
-        """Line breaks to write before the next text."""
+        """Line breaks that the next text begins with."""
         self.space = False
+        """Whether it begins with a space, if not with a break."""
         self.heading: tuple[int, int] | None = None
 
-    @property
-    def text(self) -> str:
-        return "".join(self.pieces)
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:  # noqa: ARG002
-        if tag in SKIPPED:
-            self.skipping += 1
-        elif tag == "body":
+    def tag(self, name: str, *, closing: bool) -> None:
+        """Take note of a tag."""
+        step = -1 if closing else 1
+        if name in SKIPPED:
+            self.skipping = max(self.skipping + step, 0)
+        elif name == "body":
             self.skipping = 0  # an unclosed head hides nothing of the body
-        elif tag == "br":
+        elif name == "br":
             self.breaks = max(self.breaks, 1)
-        elif tag in ("td", "th"):
+        elif name in CELLS:
             self.space = True
-        elif tag in BLOCKS:
-            self._block(tag)
-            self.preformatted += tag == "pre"
-            if tag in HEADINGS:
-                self.heading = (len(self.pieces), HEADINGS[tag])
+        elif name in BLOCKS:
+            self.breaks = max(self.breaks, 1 if name in LINES else 2)
+            self.space = False
+            if name == "pre":
+                self.preformatted = max(self.preformatted + step, 0)
+            if name in HEADINGS:
+                self.heading_tag(HEADINGS[name], closing=closing)
 
-    def handle_endtag(self, tag: str) -> None:
-        if tag in SKIPPED:
-            self.skipping = max(self.skipping - 1, 0)
-        elif tag in BLOCKS:
-            self._block(tag)
-            if tag == "pre":
-                self.preformatted = max(self.preformatted - 1, 0)
-            if tag in HEADINGS and self.heading is not None:
-                first, level = self.heading
-                self.heading = None
-                whole = "".join(self.pieces[first:])
-                title = _SPACE.sub(" ", whole).strip()[:200]
-                self.headings.append(Heading(self.length - len(whole.lstrip()), level, title))
+    def heading_tag(self, level: int, *, closing: bool) -> None:
+        """Begin a heading, or end the one that was begun."""
+        if not closing:
+            self.heading = (len(self.pieces), level)
+        elif self.heading is not None:
+            first, level = self.heading
+            self.heading = None
+            written = "".join(self.pieces[first:])
+            title = _SPACE.sub(" ", written).strip()[:MAX_TITLE]
+            if title:
+                self.headings.append(Heading(self.length - len(written.lstrip()), level, title))
 
-    def handle_data(self, data: str) -> None:
+    def data(self, text: str) -> None:
+        """Write text: white space is one space outside ``pre``."""
         if self.skipping:
             return
         if self.preformatted:
-            self._write(data.rstrip("\n") if data.endswith("\n") else data)
-            self.breaks = max(self.breaks, int(data.endswith("\n")))
+            self.write(text.rstrip("\n"))
+            self.breaks = max(self.breaks, int(text.endswith("\n")))
             return
-        words = _SPACE.sub(" ", data)
+        words = _SPACE.sub(" ", text)
         self.space = self.space or words.startswith(" ")
-        words, ends = words.strip(" "), words.endswith(" ")
-        if words:
-            self._write(words)
-            self.space = ends
+        if words.strip():
+            self.write(words.strip())
+            self.space = words.endswith(" ")
 
-    def _block(self, tag: str) -> None:
-        self.breaks = max(self.breaks, 1 if tag in ("li", "tr", "dt", "dd") else 2)
-        self.space = False
-
-    def _write(self, text: str) -> None:
+    def write(self, text: str) -> None:
+        """Write text after the breaks or the space that are due."""
         if self.pieces:
-            text = "\n" * self.breaks + text if self.breaks else " " * self.space + text
+            text = f"{chr(10) * self.breaks or ' ' * self.space}{text}"
         self.breaks = 0
         self.space = False
         self.pieces.append(text)

@@ -40,6 +40,8 @@ class Walk:
 def walk(root: Path) -> Walk:
     """Find the files to index below an absolute path without links, whatever the root itself is called."""
     result = Walk()
+    if not root.exists():
+        return result  # it was indexed once and is gone
     if root.is_file():
         if looks_secret(root):
             result.skipped[root] = SECRET

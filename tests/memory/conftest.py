@@ -13,10 +13,7 @@ def make_memory(request, tmp_path):
     opened = []
 
     def make(name="memory"):
-        if request.param == "sqlite":
-            memory = SQLiteMemory()
-        else:
-            memory = SQLiteMemory(tmp_path / f"{name}.db")
+        memory = SQLiteMemory() if request.param == "sqlite" else SQLiteMemory(tmp_path / f"{name}.db")
         opened.append(memory)
         return memory
 

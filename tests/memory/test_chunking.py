@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -13,12 +15,15 @@ def test_16_512_words_64_overlap():
     words = [f"w{number}" for number in range(1200)]
     chunks = chunk(Document(" ".join(words)), "a.txt")
     assert [len(c.content.split()) for c in chunks] == [512, 512, 304]
-    for before, after in zip(chunks, chunks[1:], strict=False):
+    for before, after in pairwise(chunks):
         assert before.content.split()[-64:] == after.content.split()[:64]
 
 
 TEXTS = st.text(alphabet="ab \n\t.é東🚀#", max_size=400) | st.lists(
-    st.sampled_from(["word", "\n", "\n\n", " ", "  ", "# Title\n", "東京", "x" * 200, "\r\n", "\u2028", "\x0c"]), max_size=300
+    st.sampled_from(
+        ["word", "\n", "\n\n", " ", "  ", "# Title\n", "東京", "x" * 200, "\r\n", "\u2028", "\x0c"]
+    ),
+    max_size=300,
 ).map("".join)
 
 
@@ -33,7 +38,11 @@ def test_16_nothing_is_lost(text, words):
     assert all(c.source == "a.md" for c in chunks)
 
 
-@given(st.lists(st.sampled_from([" ", "\n", "\n\n", "\r\n", "  ", "\n# "]), max_size=200), st.integers(4, 20), st.integers(0, 3))
+@given(
+    st.lists(st.sampled_from([" ", "\n", "\n\n", "\r\n", "  ", "\n# "]), max_size=200),
+    st.integers(4, 20),
+    st.integers(0, 3),
+)
 @settings(max_examples=300)
 def test_16_passages_follow_each_other_without_gaps(separators, words, overlap):
     """tools.md 16: each passage begins where the one before ends, or up to the overlap earlier."""
@@ -95,9 +104,7 @@ def test_16_indentation_is_kept_at_the_cut():
     assert all(c.content.startswith("    x") for c in chunk(Document(text), "a.py", overlap=0))
 
 
-@pytest.mark.parametrize(
-    ("starts", "numbers"), [([(0, 1), (10, 2), (20, 5)], [1, 5]), ([(0, 7)], [7, 7])]
-)
+@pytest.mark.parametrize(("starts", "numbers"), [([(0, 1), (10, 2), (20, 5)], [1, 5]), ([(0, 7)], [7, 7])])
 def test_16_places_other_than_lines(starts, numbers):
     """Cells and pages are counted by whoever read the file."""
     (piece,) = chunk(Document("word word word word word", (), "pages", starts), "a.pdf")
@@ -109,5 +116,7 @@ def test_headings_nest_by_level():
     headings = [Heading(0, 2, "B"), Heading(2, 1, "A"), Heading(4, 3, "C"), Heading(6, 3, "D")]
     (piece,) = chunk(Document("b\na\nc\nd\n", headings), "x", words=9)
     assert piece.metadata["heading"] == "B"
-    last = chunk(Document("b\na\nc\n" + "d " * 70, [*headings[:3], Heading(6, 3, "D")]), "x", words=4, overlap=0)[-1]
+    last = chunk(
+        Document("b\na\nc\n" + "d " * 70, [*headings[:3], Heading(6, 3, "D")]), "x", words=4, overlap=0
+    )[-1]
     assert last.metadata["heading"] == "A > D"

@@ -38,7 +38,9 @@ def sources(memory, query, top_k=5):
 def test_14_results_carry_everything(memory):
     """tools.md 14: id, content, score, source, metadata."""
     assert isinstance(memory, MemoryBackend)
-    made = memory.store("Machine learning finds patterns.", source="ml.md", metadata={"page": 3, "tags": ["a", None]})
+    made = memory.store(
+        "Machine learning finds patterns.", source="ml.md", metadata={"page": 3, "tags": ["a", None]}
+    )
     (hit,) = memory.retrieve("machine learning", top_k=5)
     assert isinstance(hit, MemoryHit)
     assert (hit.id, hit.content, hit.source) == (made, "Machine learning finds patterns.", "ml.md")
@@ -64,7 +66,9 @@ def test_14_delete_count_clear(memory):
     assert memory.delete(ids["java.md"]) is False
     assert sources(memory, "java generics") == []
     assert memory.count() == len(TEXTS) - 1
-    assert [memory.delete(odd) for odd in ("", "nope", "0" * 12, "0" * 12 + "-2", None, 5, ids["cpp.md"] + "-2")] == [False] * 7
+    assert [
+        memory.delete(odd) for odd in ("", "nope", "0" * 12, "0" * 12 + "-2", None, 5, ids["cpp.md"] + "-2")
+    ] == [False] * 7
     memory.clear()
     assert (memory.count(), sources(memory, "orders")) == (0, [])
     fill(memory)
@@ -188,7 +192,9 @@ def test_15_more_of_the_query_ranks_higher(memory):
     assert set(sources(memory, "green apple")) == {"4", "2", "1"}
 
 
-@pytest.mark.parametrize("text", ["", "a\0b", "\ud800 lonely", "x" * 300_000, "\r\n tabs\t \n", "🚀" * 1000, "a " * 50_000])
+@pytest.mark.parametrize(
+    "text", ["", "a\0b", "\ud800 lonely", "x" * 300_000, "\r\n tabs\t \n", "🚀" * 1000, "a " * 50_000]
+)
 def test_14_any_text_can_be_stored(memory, text):
     """What no database takes (NUL, lone surrogates) is stored as U+FFFD, everything else as it is."""
     made = memory.store(f"needle {text}", source="odd\0.md")
@@ -238,7 +244,13 @@ def test_closed(make_memory):
         assert entered is memory
         memory.store("x")
     memory.close()
-    for use in (memory.count, memory.clear, lambda: memory.store("x"), lambda: memory.retrieve("x"), memory.indexed):
+    for use in (
+        memory.count,
+        memory.clear,
+        lambda: memory.store("x"),
+        lambda: memory.retrieve("x"),
+        memory.indexed,
+    ):
         with pytest.raises(MemoryBackendError) as caught:
             use()
         assert caught.value.code == "closed"
@@ -250,7 +262,11 @@ def test_08_events(memory):
     made = memory.store("orders ship", source="a.md")
     memory.retrieve("orders", top_k=3)
     stored, retrieved = bus.history
-    assert (stored.event_type, stored.data["id"], stored.data["source"]) == (EventType.MEMORY_STORE, made, "a.md")
+    assert (stored.event_type, stored.data["id"], stored.data["source"]) == (
+        EventType.MEMORY_STORE,
+        made,
+        "a.md",
+    )
     assert (retrieved.event_type, retrieved.data["query"], retrieved.data["top_k"]) == (
         EventType.MEMORY_RETRIEVE, "orders", 3,
     )  # fmt: skip
@@ -258,7 +274,10 @@ def test_08_events(memory):
 
 
 def files(*names, text="orders from {}", fingerprint="1"):
-    return [IndexedFile(f"/d/{n}", fingerprint, [Chunk(text.format(n), n), Chunk(f"more of {n}", n)]) for n in names]
+    return [
+        IndexedFile(f"/d/{n}", fingerprint, [Chunk(text.format(n), n), Chunk(f"more of {n}", n)])
+        for n in names
+    ]
 
 
 def test_16_replace_puts_files_in_place_of_their_earlier_versions(memory):
@@ -324,7 +343,10 @@ def test_14_safe_across_threads(memory):
 QUERIES = st.one_of(
     st.text(max_size=200),
     st.text(alphabet="ab\"'()*:^-+{}[]AND ORNEAR/\\%_;\0\ud800\u3042🚀 ", max_size=100),
-    st.lists(st.sampled_from(["orders", "AND", "OR", "NOT", "NEAR(", '"', "C++", "user's", "*", "東京", "é"]), max_size=30).map(" ".join),
+    st.lists(
+        st.sampled_from(["orders", "AND", "OR", "NOT", "NEAR(", '"', "C++", "user's", "*", "東京", "é"]),
+        max_size=30,
+    ).map(" ".join),
 )
 
 

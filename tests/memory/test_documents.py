@@ -43,20 +43,30 @@ def test_notebook_sources_and_text_outputs():
                 {"output_type": "stream", "name": "stdout", "text": ["\x1b[31mhi\x1b[0m\n"]},
                 {"output_type": "execute_result", "data": {"text/plain": "42", "image/png": "AAAA"}},
                 {"output_type": "display_data", "data": {"image/png": "BBBB"}},
-                {"output_type": "error", "ename": "ValueError", "evalue": "odd", "traceback": ["\x1b[0;31mlong"]},
+                {
+                    "output_type": "error",
+                    "ename": "ValueError",
+                    "evalue": "odd",
+                    "traceback": ["\x1b[0;31mlong"],
+                },
             ],
         },
         {"cell_type": "raw", "source": ""},
         {"cell_type": "markdown", "source": "# no end"},
     ]
     document = read_document(json.dumps({"cells": cells, "nbformat": 4}).encode(), "n.ipynb")
-    assert document.text == "# Lesson\nSome text.\n\nprint('hi')\n\nhi\n\n\n42\n\nValueError: odd\n\n# no end\n\n"
+    assert (
+        document.text
+        == "# Lesson\nSome text.\n\nprint('hi')\n\nhi\n\n\n42\n\nValueError: odd\n\n# no end\n\n"
+    )
     assert titles(document) == [(1, "Lesson"), (1, "no end")]
     (piece,) = chunk(document, "n.ipynb")
     assert piece.metadata == {"heading": "Lesson", "cells": [1, 4]}
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", '{"cells": 3}', '{"cells": [3]}', '{"cells": [{}]}', "[" * 100_000])
+@pytest.mark.parametrize(
+    "text", ["", "{", "[]", '{"cells": 3}', '{"cells": [3]}', '{"cells": [{}]}', "[" * 100_000]
+)
 def test_broken_notebooks(text):
     """A broken file is a reason, not a crash."""
     with pytest.raises(Unreadable, match="notebook"):
@@ -70,14 +80,28 @@ def test_html_is_what_a_reader_sees():
     <script>alert(1)</script><ul><li>a<li>b</ul><pre>  if x:
       y</pre><table><tr><td>1</td><td>2</td></tr></table><h2></h2><!-- no --></body></html>"""
     document = html_document(page)
-    assert document.text == (
-        "Top title\n\nOne & two\nthree bold\n\na\nb\n\n  if x:\n      y\n\n1 2"
-    )
+    assert document.text == ("Top title\n\nOne & two\nthree bold\n\na\nb\n\n  if x:\n      y\n\n1 2")
     assert titles(document) == [(1, "Top title")]
     assert document.text[document.headings[0].offset :].startswith("Top title")
 
 
-@pytest.mark.parametrize("page", ["<h1>unclosed", "</h1></pre></script>", "<p", "<![CDATA[x", "<head>no end<body>text", "&#99999999;", "<![", "<![CDATA[", "<?x", "<!>", "<!-->x", "<!--->x"])
+@pytest.mark.parametrize(
+    "page",
+    [
+        "<h1>unclosed",
+        "</h1></pre></script>",
+        "<p",
+        "<![CDATA[x",
+        "<head>no end<body>text",
+        "&#99999999;",
+        "<![",
+        "<![CDATA[",
+        "<?x",
+        "<!>",
+        "<!-->x",
+        "<!--->x",
+    ],
+)
 def test_odd_html_does_not_raise(page):
     """Any text is some page."""
     html_document(page)
@@ -92,7 +116,25 @@ def test_an_unclosed_head_hides_nothing():
 @pytest.mark.parametrize("name", ["a.md", "a.html", "a.py", "a.ipynb", "a.txt"])
 def test_large_odd_files_take_no_time(name):
     """No quadratic parsing: half a megabyte of brackets, marks and decorators."""
-    for piece in ("<", "<![", "<?", "<!", "<h1>", "```\n", "# \n", "@a\n", "[", "</", "<!--", "&", "def "):
+    for piece in (
+        "<",
+        "<a b='",
+        "<a ",
+        "<script>",
+        '<a b="x>',
+        "<![",
+        "<?",
+        "<!",
+        "<h1>",
+        "```\n",
+        "# \n",
+        "@a\n",
+        "[",
+        "</",
+        "<!--",
+        "&",
+        "def ",
+    ):
         start = time.perf_counter()
         try:
             read_document((piece * 20_000).encode(), name)
@@ -133,7 +175,10 @@ def test_pdf_text_with_pages():
     assert chunk(document, "a.pdf", words=2, overlap=0)[1].metadata == {"pages": [2, 2]}
 
 
-@pytest.mark.parametrize(("data", "says"), [(b"", "PDF"), (b"%PDF-1.4 broken", "PDF"), (b"\0\xff" * 99, "PDF"), (pdf(""), "no text")])
+@pytest.mark.parametrize(
+    ("data", "says"),
+    [(b"", "PDF"), (b"%PDF-1.4 broken", "PDF"), (b"\0\xff" * 99, "PDF"), (pdf(""), "no text")],
+)
 def test_broken_pdf(data, says):
     """A broken PDF, or one of pictures, is a reason."""
     pytest.importorskip("pypdf")

@@ -180,7 +180,9 @@ def test_16_killed_while_indexing(tmp_path):
     states = set()
     for round_number in range(8):
         path = tmp_path / "m.db"
-        process = subprocess.Popen([sys.executable, "-c", INDEXER, str(path), str(docs)], stdout=subprocess.PIPE)
+        process = subprocess.Popen(
+            [sys.executable, "-c", INDEXER, str(path), str(docs)], stdout=subprocess.PIPE
+        )
         assert process.stdout.readline() == b"begin\n"
         time.sleep(0.05 + 0.043 * round_number)
         process.send_signal(signal.SIGKILL)
@@ -190,7 +192,9 @@ def test_16_killed_while_indexing(tmp_path):
             files, count = len(memory.indexed()), memory.count()
             with memory._read() as connection:
                 connection.execute("INSERT INTO words (words, rank) VALUES ('integrity-check', 0)")
-                matched = connection.execute("SELECT count(*) FROM words WHERE words MATCH 'orders'").fetchone()[0]
+                matched = connection.execute(
+                    "SELECT count(*) FROM words WHERE words MATCH 'orders'"
+                ).fetchone()[0]
         states.add((files, count, matched))
     assert states <= {(0, 0, 0), (40, 120, 120)}
 
@@ -198,9 +202,14 @@ def test_16_killed_while_indexing(tmp_path):
 def test_an_interrupt_leaves_no_open_transaction(tmp_path):
     """After an exception in a transaction the connection is usable at once, by this and other connections."""
     memory = SQLiteMemory(tmp_path / "m.db")
-    with pytest.raises(KeyboardInterrupt), memory._write() as connection:
-        connection.execute("DELETE FROM chunks")
-        raise KeyboardInterrupt
+
+    def interrupted():
+        with memory._write() as connection:
+            connection.execute("DELETE FROM chunks")
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
     thread = threading.Thread(target=memory.store, args=("x",))
     thread.start()
     thread.join(5)
