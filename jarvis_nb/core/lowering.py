@@ -1,7 +1,7 @@
 """Lowering: from the canonical schema to what a provider takes, one pure function per dialect.
 
 * ``default``: for servers that constrain loosely or not at all. References inlined, a nullable ``anyOf`` a
-  list of types, ``enum`` kept.
+  list of types, ``enum`` kept, and what a server would refuse the whole request for moved into words.
 * ``strict``: the subset OpenAI documents for structured outputs.
 * ``gemini``: what Google's function declarations take, also behind its OpenAI-compatible address.
 
@@ -18,7 +18,7 @@ from jarvis_nb.core.errors import ToolsetError
 from jarvis_nb.core.gemini import gemini_form
 from jarvis_nb.core.inlining import inlined
 from jarvis_nb.core.strict import strict_form
-from jarvis_nb.core.subschemas import Schema
+from jarvis_nb.core.subschemas import Schema, map_children
 from jarvis_nb.core.types import Definitions, ToolDefinition, dumps
 
 DIALECTS = ("default", "strict", "gemini")
@@ -45,7 +45,7 @@ def lower_schema(schema: Schema, dialect: str = "default") -> Schema:
     if dialect == "gemini":
         return gemini_form(plain)
     if dialect == "default":
-        return plain
+        return default_form(plain)
     out, problems = strict_form(plain)
     if problems:
         raise ToolsetError(
@@ -54,6 +54,13 @@ def lower_schema(schema: Schema, dialect: str = "default") -> Schema:
             value=problems,
             hint="send this tool without strict, or give the field a fixed shape",
         )
+    return out
+
+
+def default_form(schema: Schema) -> Schema:
+    """Leave out ``unevaluatedProperties``: no provider reads it, and llguidance refuses the schema for it."""
+    out = map_children(schema, lambda _, child: default_form(child))
+    out.pop("unevaluatedProperties", None)
     return out
 
 
@@ -110,7 +117,7 @@ def _openai_tool(definition: ToolDefinition, dialect: str) -> dict[str, Any]:
     if dialect == "strict":
         plain = inlined(definition.parameters)
         strict, problems = strict_form(plain)
-        function |= {"parameters": plain if problems else strict, "strict": not problems}
+        function |= {"parameters": default_form(plain) if problems else strict, "strict": not problems}
     else:
         function["parameters"] = lower_schema(definition.parameters, dialect)
     return {"type": "function", "function": function}
