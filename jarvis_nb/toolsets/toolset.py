@@ -46,6 +46,7 @@ class Toolset:
         for tool in self._tools:
             _check_tool(tool)
         self._by_name = {tool.name: tool for tool in self._tools}
+        self._names = tuple(self._by_name)
         self._remembered: dict[Hashable, Any] = {}
 
     @property
@@ -56,7 +57,7 @@ class Toolset:
     @property
     def names(self) -> tuple[str, ...]:
         """The tools' names, in order."""
-        return tuple(self._by_name)
+        return self._names
 
     def validate(self) -> None:
         """Check everything again, and that each tool's parameters are valid JSON Schema.
@@ -106,7 +107,7 @@ class Toolset:
         return tool
 
     def __contains__(self, item: object) -> bool:
-        return item in self._tools if isinstance(item, BaseTool) else item in self.names
+        return item in self._tools if isinstance(item, BaseTool) else item in self._names
 
     def __iter__(self) -> Iterator[BaseTool]:
         return iter(self._tools)
