@@ -15,6 +15,7 @@ import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib.util import find_spec
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from jarvis_nb.core.errors import EngineError, InvalidRequest, close_names
@@ -104,7 +105,7 @@ def find_engine(
             bus.publish(
                 EventType.WARNING, text=f"no engine was named: {found.key} is used, since {found.reason}"
             )
-        return Choice(_open(found, config), found)
+        return Choice(_open(found, config, bus), found)
     raise _nothing(looked)
 
 
@@ -175,10 +176,14 @@ def _embedded() -> Found:
     if find_spec("xllamacpp") is None or find_spec("numpy") is None:
         why = "its extra is not installed: pip install 'jarvis-nb[local]'"
         return Found("local", "embedded", usable=False, reason=why)
-    from jarvis_nb.engines.local import LocalEngine
+    from jarvis_nb.engines.models import model_path
 
-    problem = LocalEngine.missing()
-    return Found("local", "embedded", not problem, problem or "its model is on this machine")
+    given = os.environ.get("JARVIS_NB_GGUF")
+    path = Path(given).expanduser() if given else model_path()
+    if path.is_file():
+        return Found("local", "embedded", usable=True, reason="its model is on this machine", model=path.stem)
+    why = "JARVIS_NB_GGUF names no file" if given else "its model is not on this machine: jarvis models fetch"
+    return Found("local", "embedded", usable=False, reason=why)
 
 
 def _check(key: str) -> None:
@@ -211,9 +216,9 @@ def _model(key: str, config: Config | None) -> str:
     return preset.model if preset is not None else ""
 
 
-def _open(found: Found, config: Config | None) -> InferenceEngine:
+def _open(found: Found, config: Config | None, bus: EventBus | None) -> InferenceEngine:
     if found.key not in PRESETS:
-        return EngineRegistry.create(found.key)
+        return EngineRegistry.create(found.key, **({"bus": bus} if found.key == "local" else {}))
     from jarvis_nb.engines.openai import OpenAIEngine
 
     named = found.source in ("named", "config")

@@ -16,6 +16,7 @@ from jarvis_nb.engines.transport import (
     Transport,
     TransportError,
     proxy_for,
+    trust,
 )
 
 
@@ -44,6 +45,7 @@ class HttpxTransport(Transport):
         proxy = proxy_for(self._url)
         return httpx.AsyncClient(
             trust_env=False,
+            verify=trust() if self._url.startswith("https:") else False,  # http has nothing to verify with
             limits=httpx.Limits(max_connections=None, max_keepalive_connections=None),
             proxy=None if proxy is None else httpx.Proxy(proxy[0], headers=proxy[1]),
         )

@@ -219,6 +219,15 @@ def _ollama_url(value: str) -> str:
 def custom(preset: Preset) -> Preset:
     """Return the preset as it holds at an address of the user's own: an unknown server of that kind.
 
-    Nobody's prices, keys or default model apply there, and the older ``max_tokens`` is what every server knows.
+    Nobody's prices, keys or default model apply there, ``max_tokens`` is what every server knows, and whether
+    the model takes images is not known.
     """
-    return replace(preset, max_tokens_key="max_tokens", key_names=(), url_names=(), model="", provider="")
+    return replace(
+        preset,
+        supports=replace(preset.supports, images=False),
+        max_tokens_key="max_tokens",
+        key_names=(),
+        url_names=(),
+        model="",
+        provider="",
+    )
