@@ -102,3 +102,8 @@ class _LazyEngine(InferenceEngine):
         engine = await self._handle.get()
         request.model = request.model or await self._handle.model(engine)
         return await engine.generate(request)
+
+    async def resolve(self) -> tuple[InferenceEngine, str]:
+        """Return the engine it stands for and that one's model."""
+        engine = await self._handle.get()
+        return engine, await self._handle.model(engine)

@@ -107,13 +107,18 @@ class LLMTool(BuiltinTool):
 
         if self.engine is None:
             raise ToolError("there is no engine to ask", code="no_engine")
-        model = self.model or self.engine.default_model
-        if not model:
-            raise ToolError("no model is named to ask", code="no_model")
         if not prompt.strip():
             raise ToolError("the prompt is empty", code="empty_prompt")
+        engine, model = self.engine, self.model
+        resolve = getattr(engine, "resolve", None)
+        if resolve is not None:  # a stand-in for an engine that is found on first use
+            engine, found = await resolve()
+            model = model or found
+        model = model or engine.default_model
+        if not model:
+            raise ToolError("no model is named to ask", code="no_model")
         messages = [Message(Role.SYSTEM, system)] if system.strip() else []
-        completion = await self.engine.generate(Request(model, [*messages, Message(Role.USER, prompt)]))
+        completion = await engine.generate(Request(model, [*messages, Message(Role.USER, prompt)]))
         text = _text(completion.message.get("content"))
         if not text.strip():
             raise ToolError("the model answered nothing", code="empty_answer")
@@ -124,8 +129,8 @@ class LLMTool(BuiltinTool):
             self.name,
             text,
             usage=usage.to_dict(),
-            cost_usd=cost_usd(model, self.engine.name, usage) or 0.0,
-            metadata={"model": completion.model or model, "engine": self.engine.name},
+            cost_usd=cost_usd(model, engine.name, usage) or 0.0,
+            metadata={"model": completion.model or model, "engine": engine.name},
         )
 
 

@@ -18,7 +18,8 @@ class Recorder(InferenceEngine):
 
     engine_id = "recorder"
 
-    def __init__(self, content="Short.", error=None, default=""):
+    def __init__(self, content="Short.", error=None, default="", name="recorder"):
+        self.named = name
         self.content, self.error, self.default = content, error, default
         self.requests: list[Request] = []
         self.thread = ""
@@ -32,6 +33,10 @@ class Recorder(InferenceEngine):
         return Completion(
             {"role": "assistant", "content": self.content}, "stop", Usage(1000, 100), request.model
         )
+
+    @property
+    def name(self):
+        return self.named
 
     @property
     def default_model(self):
@@ -58,10 +63,10 @@ def test_reference_example():
 
 def test_12_usage_and_cost_on_the_result():
     """tools.md 12: tokens as the engine counted them; a price that is known, else 0.0."""
-    known = LLMTool(Recorder(), "gpt-4o-mini").execute(prompt="x")
+    known = LLMTool(Recorder(name="openai"), "gpt-4o-mini").execute(prompt="x")
     assert known.usage == {"prompt_tokens": 1000, "completion_tokens": 100, "total_tokens": 1100}
     assert 0 < known.cost_usd < 0.01
-    assert LLMTool(Recorder(), "no-such-model").execute(prompt="x").cost_usd == 0.0
+    assert LLMTool(Recorder(name="openai"), "no-such-model").execute(prompt="x").cost_usd == 0.0
 
 
 @pytest.mark.parametrize("system", [None, "", "  "])
@@ -100,6 +105,18 @@ def test_12_failures_are_results(tool, params, code):
     """tools.md 12: no engine or model, odd values and a failing engine give a failed result."""
     result = tool.execute(**params)
     assert (result.success, result.metadata["code"]) == (False, code)
+
+
+def test_12_a_stand_in_is_resolved_to_the_engine_it_stands_for():
+    """Through the facade the engine may be found on first use: model, price and name are the real one's."""
+
+    class StandIn(Recorder):
+        async def resolve(self):
+            return Recorder(name="openai"), "gpt-4o-mini"
+
+    result = LLMTool(StandIn()).execute(prompt="x")
+    assert result.metadata == {"model": "gpt-4o-mini", "engine": "openai"}
+    assert result.cost_usd > 0
 
 
 def test_12_works_under_a_running_loop():
