@@ -87,17 +87,24 @@ class Scrubber:
         return text
 
     def value(self, value: Any) -> Any:
-        """Return JSON-like data, or a :class:`ToolResult`, without secrets."""
+        """Return whatever a tool returned without secrets: as JSON-ready data, images kept as they are."""
         if not self._marks:
             return value
+        if isinstance(value, ToolResult):
+            value.content, value.metadata = self.text(value.content), self.value(value.metadata)
+            return value
+        from jarvis_nb.tools.content import convert
+
+        data, images = convert(value)
+        return self._walk(value if images else data)
+
+    def _walk(self, value: Any) -> Any:
         if isinstance(value, str):
             return self.text(value)
         if isinstance(value, dict):
-            return {self.value(key): self.value(item) for key, item in value.items()}
+            return {self._walk(key): self._walk(item) for key, item in value.items()}
         if isinstance(value, list | tuple):
-            return [self.value(item) for item in value]
-        if isinstance(value, ToolResult):
-            value.content, value.metadata = self.value(value.content), self.value(value.metadata)
+            return [self._walk(item) for item in value]
         return value
 
     def error(self, error: Exception) -> Exception:

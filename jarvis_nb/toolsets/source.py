@@ -67,7 +67,7 @@ class ToolSource(ABC):
 
     @abstractmethod
     def run_tool(self, name: str, arguments: dict[str, Any], config: Any, context: ToolContext) -> Any:
-        """Run one of the listed tools and return any JSON value. May be ``async``.
+        """Run one of the listed tools and return any JSON value (or images). May be ``async``.
 
         Args:
             name: As listed.
@@ -126,6 +126,10 @@ class SourceSpec:
     def to_dict(self) -> dict[str, Any]:
         """Return the spec as a stored turn holds it; secrets are ``{"$secret": name}``."""
         return {"source": self.id, "config": _without_values(self.config)}
+
+    async def aclose(self) -> None:
+        """Release what the source holds open."""
+        await self.source.aclose()
 
     def __repr__(self) -> str:
         return f"SourceSpec({self.id!r})"
@@ -246,7 +250,7 @@ async def load_sources(
 
 async def close_sources(specs: Iterable[SourceSpec]) -> None:
     """Close every source, also where closing one of them fails; the first failure is raised at the end."""
-    outcomes = await asyncio.gather(*(spec.source.aclose() for spec in specs), return_exceptions=True)
+    outcomes = await asyncio.gather(*(spec.aclose() for spec in specs), return_exceptions=True)
     for outcome in outcomes:
         if isinstance(outcome, BaseException):
             raise outcome

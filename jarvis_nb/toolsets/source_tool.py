@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import inspect
 import re
+from collections.abc import Awaitable
 from typing import TYPE_CHECKING, Any, NoReturn, cast
 
-from jarvis_nb.core.errors import NotPortable, SourceError, ToolError
-from jarvis_nb.core.portable import portable
+from jarvis_nb.core.errors import SourceError, ToolError
 from jarvis_nb.core.types import ToolResult, dumps
 from jarvis_nb.tools.base import BaseTool, Kind, ToolContext, ToolSpec
 from jarvis_nb.toolsets.scrub import Scrubber, resolve_secrets
@@ -75,10 +75,10 @@ class SourceTool(BaseTool):
         return inspect.iscoroutinefunction(self._owner.source.run_tool)
 
     def invoke(self, arguments: dict[str, Any], context: ToolContext) -> Any:
-        """Run the source's tool and return its JSON value, without secrets.
+        """Run the source's tool and return its value, without secrets.
 
         Raises:
-            ToolError: The source's own, or ``not_portable`` for a result that is no JSON value.
+            ToolError: The source's own.
             InvalidRequest: ``missing_secret``.
         """
         if self.is_async:
@@ -90,7 +90,7 @@ class SourceTool(BaseTool):
                 from jarvis_nb.core.bridge import run_sync
 
                 value = run_sync(_awaited(value))
-            return _result(value, scrub)
+            return scrub.value(value)
         except (Exception, SystemExit) as error:
             _fail(error, scrub)
 
@@ -98,7 +98,7 @@ class SourceTool(BaseTool):
         config, scrub = self._prepare(context)
         try:
             value = await self._owner.source.run_tool(self._spec.name, arguments, config, context)
-            return _result(value, scrub)
+            return scrub.value(value)
         except (Exception, SystemExit) as error:
             _fail(error, scrub)
 
@@ -106,24 +106,22 @@ class SourceTool(BaseTool):
         config = self._owner.config
         return resolve_secrets(config, context.secrets), Scrubber(config, context.secrets)
 
-    def execute(self, /, **params: Any) -> Any:
+    def execute(self, /, **params: Any) -> ToolResult | Awaitable[ToolResult]:
         """Run without a host's context, for a look at what the source gives."""
-        return self.invoke(self.check_arguments(params), ToolContext())
+        value = self.invoke(self.check_arguments(params), ToolContext())
+        return self._execute_async(value) if inspect.isawaitable(value) else self._shown(value)
+
+    async def _execute_async(self, value: Awaitable[Any]) -> ToolResult:
+        return self._shown(await value)
+
+    def _shown(self, value: Any) -> ToolResult:
+        from jarvis_nb.tools.content import render
+
+        return value if isinstance(value, ToolResult) else ToolResult(self.name, render(value))
 
 
 async def _awaited(value: Any) -> Any:
     return await value
-
-
-def _result(value: Any, scrub: Scrubber) -> Any:
-    if not isinstance(value, ToolResult):
-        try:
-            value = portable(value, "result")
-        except NotPortable as error:
-            raise ToolError(
-                f"the source returned no JSON value: {error.message}", code="not_portable"
-            ) from error
-    return scrub.value(value)
 
 
 def _fail(error: Exception | SystemExit, scrub: Scrubber) -> NoReturn:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import gzip
 import json
-import os
 import socket
 import subprocess
 import sys
@@ -20,6 +19,7 @@ import pytest
 from jarvis_nb import Secret, ToolContext, ToolError
 from jarvis_nb.core.errors import InvalidRequest, JarvisError, NotPortable, SourceError
 from jarvis_nb.core.events import EventBus
+from jarvis_nb.tools.images import ImageContent
 from jarvis_nb.toolsets.mcp import MCPSource
 from jarvis_nb.toolsets.source import SourceSpec, load_sources
 
@@ -92,7 +92,12 @@ def test_23_its_spec_is_portable_and_holds_references():
     source = MCPSource.stdio("npx", ["a", Secret("ARG")], {"TOKEN": Secret("GH_TOKEN")}, cwd=Path("/srv"))
     assert SourceSpec.of(source).to_dict() == {
         "source": "mcp:npx",
-        "config": {"command": "npx", "args": ["a", {"$secret": "ARG"}], "env": {"TOKEN": {"$secret": "GH_TOKEN"}}, "cwd": "/srv"},
+        "config": {
+            "command": "npx",
+            "args": ["a", {"$secret": "ARG"}],
+            "env": {"TOKEN": {"$secret": "GH_TOKEN"}},
+            "cwd": "/srv",
+        },
     }
     with pytest.raises(NotPortable, match="headers"):
         MCPSource.http("http://127.0.0.1/mcp", headers={"x": object()})
@@ -113,7 +118,11 @@ def test_an_http_source_needs_an_http_url(url):
 
 def test_05_names_are_reversible():
     source = MCPSource.stdio("npx", prefix="gh_", names={"getMe": "me", "x": None})
-    assert [source.server_name(name) for name in ("gh_list", "gh_gh_list", "me")] == ["list", "gh_list", "getMe"]
+    assert [source.server_name(name) for name in ("gh_list", "gh_gh_list", "me")] == [
+        "list",
+        "gh_list",
+        "getMe",
+    ]
 
 
 def test_a_missing_sdk_is_an_error_that_says_what_to_install(monkeypatch):
@@ -162,7 +171,19 @@ def run(tool, **arguments):
 class TestServer:
     def test_21_tools_come_in_the_servers_order_under_the_prefix(self, tools, server):
         assert list(tools) == [
-            f"t_{n}" for n in "add greet picture several order fail sleep steps environment die".split()
+            f"t_{n}"
+            for n in (
+                "add",
+                "greet",
+                "picture",
+                "several",
+                "order",
+                "fail",
+                "sleep",
+                "steps",
+                "environment",
+                "die",
+            )
         ]
         tool = tools["t_add"]
         assert (tool.kind, tool.source) == ("source", server.id)
@@ -186,8 +207,8 @@ class TestServer:
             ("t_add", {"a": 1, "b": 2}, {"result": 3}),
             ("t_greet", {"name": "Zoë"}, "Grüße, Zoë"),
             ("t_order", {"order_id": "ORD-5"}, {"order_id": "ORD-5", "total_cents": 4200}),
-            ("t_several", {}, {"content": [{"type": "text", "text": "one"}, {"type": "text", "text": "two"}]}),
-            ("t_picture", {}, {"content": [{"type": "image", "data": "iVBORw0K", "mimeType": "image/png"}]}),
+            ("t_several", {}, ["one", "two"]),
+            ("t_picture", {}, ImageContent(b"\x89PNG\r\n\x1a\n", "image/png")),
         ],
     )
     def test_results_are_mapped_to_values(self, tools, name, arguments, value):
@@ -208,7 +229,9 @@ class TestServer:
     def test_calls_run_together_and_from_any_loop(self, tools):
         async def both():
             context = SECRETS
-            return await asyncio.gather(*(tools["t_sleep"].invoke({"seconds": 0.4}, context) for _ in range(5)))
+            return await asyncio.gather(
+                *(tools["t_sleep"].invoke({"seconds": 0.4}, context) for _ in range(5))
+            )
 
         start = time.perf_counter()
         results = []
@@ -251,9 +274,11 @@ def test_23_a_child_gets_what_it_was_given_and_no_more_and_its_secrets_are_scrub
 @slow
 def test_23_what_a_dying_server_says_is_scrubbed(monkeypatch):
     monkeypatch.setenv("MCP_TEST_SECRET", "s3cr3t-value")
-    with closing(honest(env={"GIVEN": Secret("MCP_TEST_SECRET")})) as source:
-        with pytest.raises(ToolError) as caught:
-            call(load(source)["die"], message="bad token s3cr3t-value")
+    with (
+        closing(honest(env={"GIVEN": Secret("MCP_TEST_SECRET")})) as source,
+        pytest.raises(ToolError) as caught,
+    ):
+        call(load(source)["die"], message="bad token s3cr3t-value")
     assert caught.value.code == "mcp_disconnected"
     assert caught.value.message.endswith("it wrote: bad token [secret MCP_TEST_SECRET]")
 
@@ -284,7 +309,8 @@ def test_an_http_server_that_is_gone_is_a_clear_error_and_one_that_is_back_is_us
         assert "cannot be reached" in listing.value.message
         assert source.id in listing.value.message
         again = subprocess.Popen(
-            [sys.executable, SERVERS / "honest.py", url.split(":")[2].split("/")[0]], stderr=subprocess.DEVNULL
+            [sys.executable, SERVERS / "honest.py", url.split(":")[2].split("/")[0]],
+            stderr=subprocess.DEVNULL,
         )
         try:
             deadline = time.monotonic() + 15
@@ -317,7 +343,9 @@ def test_an_interpreter_that_ends_without_closing_leaves_no_server(tmp_path):
         f"s = MCPSource.stdio(sys.executable, [{str(SERVERS / 'hostile.py')!r}, 'has a child', {str(pid)!r}])\n"
         "print(asyncio.run(load_sources([s])))\n"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=30, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=30, check=True
+    )
     assert (done.stdout, done.stderr) == ("[SourceTool('tool')]\n", "")
     assert not alive(int(pid.read_text()))
 
@@ -392,7 +420,6 @@ def test_26_a_command_that_does_not_exist():
         ("strange content", "mcp_error", "not what MCP says"),
         ("giant error", "tool_error", "95,904 more characters"),
         ("silent error", "tool_error", "no reason given"),
-        ("deep", "not_portable", "deep"),
         ("too deep", "mcp_disconnected", "a message that cannot be read"),
         ("changes", "mcp_error", "no tools/call"),
     ],
@@ -490,7 +517,9 @@ def test_05_illegal_names_can_be_renamed_or_left_out_and_the_hint_says_how():
     with closing(hostile("illegal names")) as source, pytest.raises(SourceError) as caught:
         load(source)
     assert "{'getWeather': 'get_weather', 'a b': 'a_b'}" in caught.value.hint
-    with closing(hostile("illegal names", names={"getWeather": "weather", "a b": None}, prefix="x_")) as source:
+    with closing(
+        hostile("illegal names", names={"getWeather": "weather", "a b": None}, prefix="x_")
+    ) as source:
         tools = load(source)
         assert list(tools) == ["weather", "x_fine"]
         assert tools["weather"].spec.metadata["annotations"]["server_name"] == "getWeather"
@@ -515,7 +544,7 @@ class Handler(BaseHTTPRequestHandler):
     def do_GET(self):
         self.reply(405, b"")
 
-    do_DELETE = do_GET
+    do_DELETE = do_GET  # noqa: N815 - what http.server looks for
 
     def do_POST(self):
         message = json.loads(self.rfile.read(int(self.headers["content-length"])))
@@ -543,7 +572,9 @@ class Handler(BaseHTTPRequestHandler):
                 "serverInfo": {"name": "h", "version": "1"},
             }
         elif method == "tools/list":
-            result = {"tools": [{"name": "tool", "description": "A tool.", "inputSchema": {"type": "object"}}]}
+            result = {
+                "tools": [{"name": "tool", "description": "A tool.", "inputSchema": {"type": "object"}}]
+            }
             if self.mode == "bomb":
                 result["pad"] = " " * 40_000_000
         elif method == "tools/call" and self.mode == "giant":
@@ -589,17 +620,20 @@ def http_server(mode):
 @slow
 def test_headers_are_sent_with_their_secrets_resolved_and_never_shown(monkeypatch):
     monkeypatch.setenv("MCP_TEST_SECRET", "Bearer s3cr3t-value")
-    with http_server("fine") as (url, seen):
-        with closing(MCPSource.http(url, headers={"Authorization": Secret("MCP_TEST_SECRET")})) as source:
-            assert list(load(source)) == ["tool"]
+    headers = {"Authorization": Secret("MCP_TEST_SECRET")}
+    with http_server("fine") as (url, seen), closing(MCPSource.http(url, headers)) as source:
+        assert list(load(source)) == ["tool"]
         assert {request["authorization"] for request in seen} == {"Bearer s3cr3t-value"}
         assert "s3cr3t" not in repr(source) + repr(source.config)
 
 
 @slow
-def test_a_redirect_to_another_origin_is_not_followed(monkeypatch):
-    with http_server("redirect") as (url, seen):
-        with closing(MCPSource.http(url, headers={"Authorization": "x"})) as source, pytest.raises(SourceError):
+def test_a_redirect_to_another_origin_is_not_followed():
+    with (
+        http_server("redirect") as (url, seen),
+        closing(MCPSource.http(url, {"Authorization": "x"})) as source,
+    ):
+        with pytest.raises(SourceError):
             load(source)
         assert {request["path"] for request in seen} == {"/mcp"}
 
@@ -610,9 +644,12 @@ def test_a_redirect_to_another_origin_is_not_followed(monkeypatch):
 )
 def test_26_an_http_server_that_lists_badly_is_an_error_that_names_it(mode, says):
     start = time.perf_counter()
-    with http_server(mode) as (url, _):
-        with closing(MCPSource.http(url)) as source, pytest.raises(SourceError) as caught:
-            load(source, timeout=0.5 if mode == "hang" else 20)
+    with (
+        http_server(mode) as (url, _),
+        closing(MCPSource.http(url)) as source,
+        pytest.raises(SourceError) as caught,
+    ):
+        load(source, timeout=0.5 if mode == "hang" else 20)
     assert time.perf_counter() - start < 5
     assert says in caught.value.message
     assert url in caught.value.message
@@ -620,7 +657,67 @@ def test_26_an_http_server_that_lists_badly_is_an_error_that_names_it(mode, says
 
 @slow
 def test_26_a_giant_http_answer_is_a_tool_error():
-    with http_server("giant") as (url, _), closing(MCPSource.http(url)) as source:
-        with pytest.raises(ToolError) as caught:
-            call(load(source)["tool"])
+    with (
+        http_server("giant") as (url, _),
+        closing(MCPSource.http(url)) as source,
+        pytest.raises(ToolError) as caught,
+    ):
+        call(load(source)["tool"])
     assert "16,777,216 bytes" in caught.value.message
+
+
+# Results as values
+
+
+def text(words):
+    return {"type": "text", "text": words}
+
+
+PNG = "iVBORw0KGgo="
+
+
+@pytest.mark.parametrize(
+    ("result", "value"),
+    [
+        ({"content": []}, None),
+        ({"content": [text("")]}, ""),
+        ({"content": [text("a")]}, "a"),
+        ({"content": [text("a"), text("b")]}, ["a", "b"]),
+        ({"content": [text('{"a":1}')], "structuredContent": {"a": 1}}, {"a": 1}),
+        ({"content": [], "structuredContent": [1]}, [1]),
+        ({"content": [text("null")], "structuredContent": None}, "null"),
+        (
+            {
+                "content": [text("x"), {"type": "image", "data": PNG, "mimeType": "image/png"}],
+                "structuredContent": {"a": 1},
+            },
+            {"structured": {"a": 1}, "content": [ImageContent(b"\x89PNG\r\n\x1a\n", "image/png")]},
+        ),
+        (
+            {"content": [{"type": "image", "data": "?!", "mimeType": "image/png"}]},
+            {"type": "image", "data": "?!", "mimeType": "image/png"},
+        ),
+        (
+            {"content": [{"type": "audio", "data": "AAEC", "mimeType": "audio/wav"}]},
+            {"type": "audio", "data": b"\0\1\2", "mimeType": "audio/wav"},
+        ),
+        (
+            {"content": [{"type": "resource", "resource": {"uri": "file:///a", "blob": "AAEC"}}]},
+            {"type": "resource", "resource": {"uri": "file:///a", "blob": b"\0\1\2"}},
+        ),
+        (
+            {"content": [{"type": "resource", "resource": {"uri": "file:///a", "text": "t"}}]},
+            {"type": "resource", "resource": {"uri": "file:///a", "text": "t"}},
+        ),
+        (
+            {"content": [{"type": "resource_link", "uri": "file:///a", "name": "a"}]},
+            {"type": "resource_link", "uri": "file:///a", "name": "a"},
+        ),
+    ],
+)
+def test_content_is_mapped_block_by_block(result, value):
+    from mcp_types import CallToolResult
+
+    from jarvis_nb.toolsets.mcp.content import value_of
+
+    assert value_of(CallToolResult.model_validate(result)) == value

@@ -28,7 +28,7 @@ def greet(name: str) -> str:
 @server.tool(structured_output=False)
 def picture() -> Image:
     """Draw a picture."""
-    return Image(data=b"\x89PNG\r\n", format="png")
+    return Image(data=b"\x89PNG\r\n\x1a\n", format="png")
 
 
 @server.tool(structured_output=False)
@@ -73,7 +73,8 @@ def environment(name: str) -> str:
 @server.tool()
 def die(message: str) -> str:
     """End the server."""
-    print(message, file=sys.stderr, flush=True)
+    sys.stderr.write(message + "\n")
+    sys.stderr.flush()
     os._exit(3)
 
 

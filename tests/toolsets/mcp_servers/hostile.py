@@ -7,10 +7,11 @@ import os
 import signal
 import sys
 import time
+from pathlib import Path
 
 MODE = sys.argv[1]
 SCHEMA = {"type": "object", "properties": {"n": {"type": "integer"}}}
-listings = 0
+listings = []
 
 
 def tool(name="tool", **changes):
@@ -29,8 +30,7 @@ def flood(piece="x"):
 
 
 def tools(params):
-    global listings
-    listings += 1
+    listings.append(params)
     if MODE == "hang at list":
         time.sleep(600)
     if MODE == "endless line at list":
@@ -50,27 +50,35 @@ def tools(params):
         "illegal names": {"tools": [tool("getWeather"), tool("a b"), tool("fine")]},
         "giant name": {"tools": [tool("x" * 100_000)]},
         "duplicate names": {"tools": [tool(), tool()]},
-        "remote ref": {"tools": [tool(inputSchema={**SCHEMA, "properties": {"n": {"$ref": "http://127.0.0.1:9/x"}}})]},
+        "remote ref": {
+            "tools": [tool(inputSchema={**SCHEMA, "properties": {"n": {"$ref": "http://127.0.0.1:9/x"}}})]
+        },
         "no object": {"tools": [tool(inputSchema={"type": "string"})]},
         "giant description": {"tools": [tool(description="x" * 100_000)]},
-        "no description": {"tools": [tool(description=None, title="A title"), tool("other", description=" ")]},
+        "no description": {
+            "tools": [tool(description=None, title="A title"), tool("other", description=" ")]
+        },
         "no list": {"tools": "none"},
         "no names": {"tools": [{"inputSchema": SCHEMA}]},
-        "changes": {"tools": [tool("before" if listings == 1 else "after")]},
+        "changes": {"tools": [tool("before" if len(listings) == 1 else "after")]},
         "hostile output schema": {
             "tools": [tool(outputSchema={"type": "object", "properties": {"x": {"pattern": "^(a+)+$"}}})]
         },
     }.get(MODE, {"tools": [tool()]})
 
 
+def text(words):
+    return {"content": [{"type": "text", "text": words}]}
+
+
 def call(params):
-    text = lambda text: {"content": [{"type": "text", "text": text}]}
     if MODE == "hang at call":
         time.sleep(600)
     if MODE == "endless line at call":
         flood()
     if MODE == "exit at call":
-        print("the disk is on fire", file=sys.stderr, flush=True)
+        sys.stderr.write("the disk is on fire\n")
+        sys.stderr.flush()
         os._exit(1)
     if MODE == "changes" and params["name"] == "before":
         return None
@@ -81,7 +89,6 @@ def call(params):
         "strange content": {"content": [{"type": "hologram", "data": "x"}]},
         "giant error": {**text("e" * 100_000), "isError": True},
         "silent error": {"content": [], "isError": True},
-        "deep": {**text("deep"), "structuredContent": {"a": json.loads("[" * 50 + "]" * 50)}},
         "too deep": {**text("deep"), "structuredContent": {"a": json.loads("[" * 300 + "]" * 300)}},
         "hostile output schema": {**text(""), "structuredContent": {"x": "a" * 40 + "!"}},
         "environment": text(json.dumps(dict(os.environ))),
@@ -110,21 +117,27 @@ def main():
         if pid == 0:
             time.sleep(600)
             os._exit(0)
-        open(sys.argv[2], "w").write(str(pid))  # noqa: SIM115
+        Path(sys.argv[2]).write_text(str(pid))
     if MODE == "exit at start":
         sys.exit("no configuration found")
     if MODE == "hang at start":
         time.sleep(600)
     if MODE == "noisy":
         sys.stderr.write("warning\n" * 500_000)
-        print("Welcome to the noisy server!", flush=True)
+        sys.stdout.write("Welcome to the noisy server!\n")
     for line in sys.stdin:
         message = json.loads(line)
         if "id" not in message:
             continue
         result = answer(message["method"], message.get("params") or {})
         if result is None:
-            send({"jsonrpc": "2.0", "id": message["id"], "error": {"code": -32601, "message": f"no {message['method']}"}})
+            send(
+                {
+                    "jsonrpc": "2.0",
+                    "id": message["id"],
+                    "error": {"code": -32601, "message": f"no {message['method']}"},
+                }
+            )
         else:
             send({"jsonrpc": "2.0", "id": message["id"], "result": result})
     if MODE == "stubborn":
