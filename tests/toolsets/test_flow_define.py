@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from typing_extensions import TypedDict
 
-from jarvis_nb import Flow, JarvisError, action
+from jarvis_nb import BaseTool, Flow, JarvisError, ToolResult, ToolSpec, action
 from jarvis_nb.core.errors import ToolsetError
 from jarvis_nb.toolsets.flow import FlowError
 
@@ -227,6 +227,27 @@ def test_type_mismatch_of_a_constant(value):
     order = flow.step("order", lookup, order_id=flow.input("order_id"))
     flow.output(flow.step("price", discount, total_cents=order["total_cents"], percent=value))
     assert problems(flow) == [("type_mismatch", "price", "percent")]
+
+
+def test_constants_are_checked_against_schemas_that_refer_to_themselves():
+    tree = {
+        "type": "object",
+        "properties": {"value": {"type": "integer"}, "next": {"$ref": "#"}},
+        "required": ["value"],
+    }
+
+    class Tree(BaseTool):
+        tool_id = "tree"
+        spec = ToolSpec("tree", "Take a tree.", tree)
+
+        def execute(self, /, **params):
+            return ToolResult("tree", "done")
+
+    flow = make()
+    flow.step("good", Tree(), value=1, next={"value": 2, "next": {"value": 3}})
+    flow.output(flow.step("bad", Tree(), value=1, next={"value": 2, "next": {"value": "x"}}))
+    assert problems(flow) == [("type_mismatch", "bad", "next")]
+    assert "next.value: " in told(flow)
 
 
 def test_type_mismatch_of_an_input():

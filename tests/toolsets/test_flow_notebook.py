@@ -1,6 +1,9 @@
 """Flows in a notebook: toolsets.md 6, nothing fails because a cell ran twice."""
 
 import itertools
+import os
+import signal
+import threading
 from typing import Any
 
 import pytest
@@ -136,3 +139,76 @@ def test_the_flow_shows_itself(cell):
     assert data["text/vnd.mermaid"].startswith("flowchart TD")
     data, _ = InteractiveShell.instance().display_formatter.format(flow.mermaid())
     assert set(data) == {"text/plain", "text/vnd.mermaid"}
+
+
+@pytest.fixture(scope="module")
+def kernel():
+    """Run code in a real ipykernel; returns what it printed."""
+    from jupyter_client.manager import KernelManager
+    from jupyter_core.utils import ensure_event_loop
+
+    manager = KernelManager(kernel_name="python3")
+    manager.start_kernel()
+    client = manager.blocking_client()
+    client.start_channels()
+    client.wait_for_ready(timeout=60)
+
+    def run(code: str, *, interrupt_after: float | None = None) -> str:
+        printed: list[str] = []
+
+        def hook(message: Any) -> None:
+            content = message["content"]
+            if message["msg_type"] == "stream":
+                printed.append(content["text"])
+            elif message["msg_type"] == "error":
+                printed.append(content["ename"])
+            elif message["msg_type"] == "status" and interrupt_after and content["execution_state"] == "busy":
+                threading.Timer(interrupt_after, os.kill, (manager.provisioner.pid, signal.SIGINT)).start()
+
+        client.execute_interactive(code, timeout=60, output_hook=hook)
+        return "".join(printed)
+
+    yield run
+    client.stop_channels()
+    manager.shutdown_kernel(now=True)
+    manager.context.destroy()
+    ensure_event_loop().close()  # the client's own: nobody else closes it
+
+
+def test_06_in_the_ipykernel_every_cell_twice_in_any_order(kernel):
+    """toolsets.md 6; flows.md Running 2."""
+    for code in (SETUP, FLOW, *STEPS):
+        assert kernel(code) == ""
+    for order in itertools.permutations(STEPS):
+        for code in order * 2:
+            assert kernel(code) == ""
+        assert kernel("print(flow.run(order_id='A'), flow.warnings)") == "{'total_cents': 3780} ()\n"
+    assert kernel("print(await flow.arun(order_id='A'))") == "{'total_cents': 3780}\n"
+
+
+@pytest.mark.parametrize(
+    ("call", "raised"), [("flow.run()", "KeyboardInterrupt"), ("await flow.arun()", "CancelledError")]
+)
+def test_08_the_stop_button_ends_a_flow(kernel, call, raised):
+    """tools.md 21; flows.md Running 8."""
+    kernel(SLOW)
+    code = (
+        f"started = time.perf_counter()\ntry:\n    {call}\nfinally:\n    took = time.perf_counter() - started"
+    )
+    assert kernel(code, interrupt_after=0.3) == raised
+    assert kernel("print(took < 1, [s.status for s in flow.last])") == "True ['abandoned', 'cancelled']\n"
+
+
+SLOW = '''
+import time
+from jarvis_nb import Flow, action
+
+@action
+def sleep(seconds: float) -> float:
+    """Sleep."""
+    time.sleep(seconds)
+    return seconds
+
+flow = Flow("slow", "Sleep.")
+flow.output(flow.step("b", sleep, seconds=flow.step("a", sleep, seconds=4)))
+'''

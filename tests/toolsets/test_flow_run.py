@@ -244,6 +244,25 @@ def test_02_the_caller_s_context_variables_are_seen_and_none_leak_between_steps(
     assert variable.get() == "caller's"
 
 
+def test_02_without_threads_sync_steps_run_at_once(monkeypatch):
+    """flows.md Running 2, in a browser (JupyterLite): no thread, and nothing to wait for."""
+    monkeypatch.setattr("jarvis_nb.toolsets.flows.run.HAS_THREADS", False)
+    flow = new(n=int)
+    refs = [flow.step(f"s{n}", inc, n=flow.input("n"))["n"] for n in range(10)]
+    flow.output(flow.step("all", echo, value=[refs, flow.step("end", inc, n=refs[3])]))
+
+    async def page() -> None:
+        run = flow.perform({"n": 1})
+        with pytest.raises(StopIteration) as stopped:
+            run.send(None)
+        assert stopped.value.value.result() == {"result": [[2] * 10, {"n": 3}]}
+        mixed = new()
+        mixed.output(mixed.step("b", inc, n=mixed.step("a", ainc, n=1)["n"]))
+        assert await mixed.arun() == {"n": 3}
+
+    asyncio.run(page())
+
+
 def test_02_a_sync_function_that_returns_an_awaitable_is_awaited():
     """flows.md Running 2."""
 
@@ -304,7 +323,7 @@ def test_03_a_step_cannot_mutate_what_another_reads():
     assert given == [3]
 
 
-def test_03_the_output_shares_nothing_with_the_trace():
+def test_03_the_output_shares_nothing_with_the_next_run():
     """flows.md Running 3."""
     flow = new()
     flow.output(flow.step("a", echo, value={"list": [1]}))
@@ -322,7 +341,7 @@ def test_04_a_missing_path_is_an_error_that_names_it():
     flow.output(flow.step("price", inc, n=order["total_cents"]))
     with pytest.raises(FlowFailed, match=r'result\("order"\)\.total_cents') as caught:
         flow.run()
-    assert caught.value.failures[0].error.code == "missing_path"
+    assert caught.value.problems[0].code == "missing_path"
     assert [step["status"] for step in caught.value.steps] == ["ok", "error"]
 
 
@@ -422,7 +441,7 @@ def test_06_all_failures_are_listed_in_declaration_order():
     with pytest.raises(FlowFailed) as caught:
         flow.run()
     error = caught.value
-    assert [(f.step, f.error.code) for f in error.failures] == [
+    assert [(p.step, p.code) for p in error.problems] == [
         ("a", "why_a"),
         ("b", "why_b"),
         ("c", "why_c"),
@@ -460,7 +479,7 @@ def test_06_whatever_a_step_raises_is_its_error(exception, message, is_async):
     flow.output(flow.step("a", araise if is_async else raise_, n=1))
     with pytest.raises(FlowFailed) as caught:
         flow.run()
-    assert caught.value.failures[0].error.message == message
+    assert caught.value.problems[0].message == message
 
 
 @pytest.mark.parametrize("is_async", [True, False])
@@ -495,7 +514,7 @@ def test_06_arguments_the_action_refuses_fail_the_step():
     flow.output(flow.step("a", inc, n=flow.input("n")))
     with pytest.raises(FlowFailed) as caught:
         flow.run(n="x")
-    assert caught.value.failures[0].error.code == "invalid_arguments"
+    assert caught.value.problems[0].code == "invalid_arguments"
     assert caught.value.steps[0]["tries"] == 0
 
 
@@ -593,7 +612,7 @@ def test_07_after_a_failure_elsewhere_nothing_is_tried_again():
     with pytest.raises(FlowFailed) as caught:
         flow.run()
     assert len(calls) == 1
-    assert [f.step for f in caught.value.failures] == ["a", "b"]
+    assert [p.step for p in caught.value.problems] == ["a", "b"]
 
 
 def test_07_a_retry_that_would_start_after_the_deadline_is_not_waited_for():

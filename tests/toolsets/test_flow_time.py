@@ -67,7 +67,7 @@ def test_05_a_step_s_own_deadline(kind):
     error, seconds = timed(flow)
     assert 0.1 <= seconds < 0.2
     assert error.code == "step_failed"
-    assert error.failures[0].error.code == "step_timeout"
+    assert error.problems[0].code == "step_timeout"
     assert error.message == "step 'slow' failed: it took longer than 0.1 s"
 
 
@@ -78,7 +78,7 @@ def test_05_the_flow_s_remainder_holds_where_it_is_smaller(kind):
     flow.output(flow.step("slow", TOOLS[kind], seconds=0.6).options(timeout=3))
     error, seconds = timed(flow)
     assert seconds < 0.2
-    assert error.failures[0].error.code == "flow_timeout"
+    assert error.problems[0].code == "flow_timeout"
 
 
 def test_05_an_action_s_own_timeout_holds_where_the_step_says_nothing():
@@ -94,7 +94,7 @@ def test_05_an_action_s_own_timeout_holds_where_the_step_says_nothing():
     flow.output(flow.step("a", slow))
     error, seconds = timed(flow)
     assert seconds < 0.2
-    assert error.failures[0].error.code == "step_timeout"
+    assert error.problems[0].code == "step_timeout"
     flow.output(flow.result("a"))
     flow.declaration.steps["a"].timeout = None
 

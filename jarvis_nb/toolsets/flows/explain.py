@@ -244,7 +244,7 @@ def explain_trace(trace: FlowTrace, *, times: bool = False) -> Explanation:
         status=trace.status,
         nodes=tuple(_ran(step, wave_of[step.name], times=times) for step in trace.steps),
         output="" if trace.output is None else cut(dumps(trace.output), MOST_TEXT, "flow.last.output"),
-        problems=tuple(map(str, trace.failures)),
+        problems=tuple(str(problem) for problem in trace.failures if problem.step is None),
     )
 
 

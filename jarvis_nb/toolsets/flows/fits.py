@@ -90,19 +90,10 @@ def result_fits(given: frozenset[str] | None, wanted: frozenset[str] | None) -> 
 
 def constant_problem(value: Any, schema: Schema, root: Schema) -> str | None:
     """Return why a constant is refused by a parameter's schema, or None. Nothing is converted."""
-    from jsonschema import Draft202012Validator
+    from jarvis_nb.tools.json_schema import find_errors, make_validator, problems
 
-    found = next(
-        Draft202012Validator({"$defs": {}, **_definitions(root), "allOf": [schema]}).iter_errors(value), None
-    )
-    if found is None:
-        return None
-    where = "".join(f"[{part!r}]" for part in found.absolute_path)
-    return f"{found.message:.200}{f' at {where}' if where else ''}"
-
-
-def _definitions(root: Schema) -> Schema:
-    return {key: root[key] for key in ("$defs", "definitions") if key in root}
+    found = problems(find_errors(make_validator(root).evolve(schema=schema), value), 1)
+    return "; ".join(f"{p['field']}: {p['message']}" if p["field"] else p["message"] for p in found) or None
 
 
 def field_schema(schema: Schema, path: Path, root: Schema) -> Schema | str:

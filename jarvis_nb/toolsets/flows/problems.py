@@ -76,19 +76,6 @@ class FlowError(JarvisError, ValueError):
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Failure:
-    """One step that failed in a run; ``step`` is None when the output itself could not be made."""
-
-    step: str | None
-    error: ErrorInfo
-
-    def __str__(self) -> str:
-        where = "the output" if self.step is None else f"step {self.step!r}"
-        text = self.error.message
-        return f"{where} failed: {text if len(text) <= MOST_TEXT else text[:MOST_TEXT] + '…'}"
-
-
 class FlowFailed(FlowError, ToolError):  # noqa: N818 - beside FlowError it says which of the two it is
     """A run of a flow in which steps failed.
 
@@ -96,7 +83,8 @@ class FlowFailed(FlowError, ToolError):  # noqa: N818 - beside FlowError it says
 
     Args:
         flow: The flow's name.
-        failures: The failed steps, in declaration order; at least one.
+        failures: A problem for each failed step, in declaration order; at least one. Its ``step`` is None
+            where the output itself could not be made.
         steps: The trace, one JSON-ready dictionary a step.
         code: ``step_failed``, or ``flow_timeout`` when the flow's own time was over.
     """
@@ -106,21 +94,26 @@ class FlowFailed(FlowError, ToolError):  # noqa: N818 - beside FlowError it says
     def __init__(
         self,
         flow: str,
-        failures: Sequence[Failure],
+        failures: Sequence[Problem],
         steps: Sequence[dict[str, Any]],
         *,
         code: str = "step_failed",
     ) -> None:
         self.flow = flow
-        self.problems = ()
-        self.failures = tuple(failures)
+        self.problems = tuple(failures)
         self.steps = list(steps)
-        JarvisError.__init__(self, "; ".join(map(str, self.failures)), code=code, value=flow)
+        JarvisError.__init__(self, "; ".join(map(_failed, self.problems)), code=code, value=flow)
 
     def info(self) -> ErrorInfo:
         """Return the error as data: each failed step with its own code beside the message."""
-        failed = [{"step": f.step, "code": f.error.code} for f in self.failures]
+        failed = [{"step": problem.step, "code": problem.code} for problem in self.problems]
         return ErrorInfo(self.code, self.message, {"failed": failed})
+
+
+def _failed(problem: Problem) -> str:
+    where = "the output" if problem.step is None else f"step {problem.step!r}"
+    text = problem.message
+    return f"{where} failed: {text if len(text) <= MOST_TEXT else text[:MOST_TEXT] + '…'}"
 
 
 def did_you_mean(name: str, valid: Iterable[str], noun: str) -> str:

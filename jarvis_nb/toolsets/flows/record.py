@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, cast
 
-from jarvis_nb.toolsets.flows.problems import Failure
+from jarvis_nb.toolsets.flows.problems import Problem
 from jarvis_nb.toolsets.flows.refs import ContextRef, MissingValue, Ref, fill
 from jarvis_nb.toolsets.flows.run import FlowRun
 from jarvis_nb.toolsets.flows.state import StepState
@@ -16,7 +16,7 @@ def trace_of(run: FlowRun) -> FlowTrace:
     """Return the trace of a run that is over, however it ended."""
     state = run.state
     failed = [s for s in state.steps if s.status in ("error", "abandoned") and s.error is not None]
-    failures = [Failure(s.step.name, s.error) for s in failed if s.error is not None]
+    failures = [Problem(s.error.code, s.error.message, s.step.name) for s in failed if s.error is not None]
     output = None
     status: FlowStatus = "ok"
     if state.stop == "cancelled":
@@ -25,7 +25,7 @@ def trace_of(run: FlowRun) -> FlowTrace:
         try:
             output = as_mapping(fill(run.plan.output, run.value_of))
         except MissingValue as error:
-            failures.append(Failure(None, error.info()))
+            failures.append(Problem(error.code, error.message, hint=error.hint or ""))
     if failures and status == "ok":
         status = "error"
     return FlowTrace(

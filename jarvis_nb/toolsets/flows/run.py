@@ -52,7 +52,7 @@ class FlowRun:
         self.context = context
         self.began = perf_counter()
         left = plan.timeout if seconds is None else min(seconds, plan.timeout)
-        states = [StepState(s, len(s.depends_on), s.tool.is_async or not HAS_THREADS) for s in plan.steps]
+        states = [StepState(s, len(s.depends_on), s.tool.is_async) for s in plan.steps]
         for state in states:
             state.margin = 0.0 if state.step.invoke_within is None else REAP_SECONDS
         self.state = RunState(plan, self.began + left, left == plan.timeout, states)
@@ -76,7 +76,8 @@ class FlowRun:
             with self.state.lock:
                 started = self.state.take()
             self._enter(*started)
-            await asyncio.wait((self._done,))
+            if not self._done.done():  # without threads, sync steps are through by now
+                await asyncio.wait((self._done,))
             await self._reap(self._overdue)
         except asyncio.CancelledError:
             await self._wind_down()
@@ -105,8 +106,10 @@ class FlowRun:
     def _start(self, state: StepState) -> None:
         if state.on_loop:
             self._on_loop(self._spawn, state)
-        else:
+        elif HAS_THREADS:
             workers().submit(partial(self._work, state))
+        else:
+            self._work(state)
 
     def _spawn(self, state: StepState, awaitable: Awaitable[Any] | None = None) -> None:
         task = self._loop.create_task(self._await(state, awaitable), context=self._variables.copy())
@@ -123,7 +126,7 @@ class FlowRun:
         self._end(state, output, error)
 
     def _work(self, first: StepState) -> None:
-        """Run a sync step on this worker thread, then whatever sync step can start, until none can."""
+        """Run a sync step on this thread, then whatever sync step can start, until none can."""
         state: StepState | None = first
         while state is not None:
             output, error = None, None

@@ -32,6 +32,11 @@ class FlowTool(BaseTool):
         self.tool_id = flow.name
 
     @property
+    def name(self) -> str:
+        """The name the model calls the flow by."""
+        return self._name or self.flow.name
+
+    @property
     def declaration(self) -> Declaration:
         """What was declared, for the checks of a flow that has this one as a step."""
         return self.flow.declaration

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 from jarvis_nb.core.errors import ErrorInfo
-from jarvis_nb.toolsets.flows.problems import Failure, FlowFailed
+from jarvis_nb.toolsets.flows.problems import FlowFailed, Problem
 
 if TYPE_CHECKING:
     from jarvis_nb.toolsets.flows.explain import Explanation
@@ -89,7 +89,7 @@ class FlowTrace:
     status: FlowStatus
     steps: tuple[StepTrace, ...]
     output: dict[str, Any] | None = None
-    failures: tuple[Failure, ...] = ()
+    failures: tuple[Problem, ...] = ()
     """What failed, in declaration order."""
     code: str = "step_failed"
     """The code of the error that :meth:`result` raises."""
