@@ -124,7 +124,7 @@ class _Checker:
                     item is None
                     and name in inner
                     and name not in required
-                    and not self._takes_null(inner[name], 0)
+                    and not self._takes_null(inner[name])
                 )
             }
         if isinstance(value, list):
