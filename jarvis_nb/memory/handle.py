@@ -121,6 +121,9 @@ class MemoryHandle(MemoryBackend):
         path = getattr(backend, "db_path", None)
         if path is not None:
             stats["path"] = path
+        note = getattr(backend, "note", "")
+        if note:
+            stats["note"] = note
         try:
             stats["files"] = len(backend.indexed())
         except MemoryBackendError as error:

@@ -8,7 +8,7 @@ import sqlite3
 import threading
 import time
 from collections.abc import Generator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -44,7 +44,7 @@ INSERT INTO chunks (rowid, hash, copy, source, metadata, file, content)
 VALUES (?1, ?2, (SELECT 1 + coalesce(max(copy), 0) FROM chunks WHERE hash = ?2), ?3, ?4, ?5, ?6)
 """
 SEARCH = """
-SELECT hash, copy, content, score, source, metadata FROM chunks JOIN (
+SELECT hash, copy, score, source, metadata, content FROM chunks JOIN (
     SELECT rowid AS row, -bm25(words) AS score FROM words WHERE words MATCH ? ORDER BY score DESC, row LIMIT ?
 ) ON chunks.rowid = row ORDER BY score DESC, row
 """
@@ -124,15 +124,19 @@ class SQLiteMemory(TextMemory):
 
     def _find(self, query: str, top_k: int) -> list[MemoryHit]:
         terms = query_terms(query)
-        if not terms:
-            with self._read():
-                return []
         with self._read() as connection:
+            if not terms:
+                return []
             rows = connection.execute(SEARCH, (match_expression(terms), top_k)).fetchall()
-        return [
-            MemoryHit(make_id(digest, copy), content, score, source, json.loads(metadata))
-            for digest, copy, content, score, source, metadata in rows
-        ]
+        return [_hit(row) for row in rows]
+
+    def _hits(self, connection: sqlite3.Connection, rows: Sequence[tuple[int, float]]) -> list[MemoryHit]:
+        """Return the passages of row numbers with their scores, in the order given."""
+        found: list[MemoryHit] = []
+        for row, score in rows:
+            select = "SELECT hash, copy, ?, source, metadata, content FROM chunks WHERE rowid = ?"
+            found.append(_hit(connection.execute(select, (score, row)).fetchone()))
+        return found
 
     def _replace(self, files: Sequence[IndexedFile], remove: Sequence[str]) -> None:
         with self._write() as connection:
@@ -190,11 +194,18 @@ class SQLiteMemory(TextMemory):
                 code = "busy" if "locked" in str(error) else "unavailable"
                 raise MemoryBackendError(f"{self!r}: {error}", code=code) from error
 
-    @contextmanager
-    def _write(self) -> Generator[sqlite3.Connection]:
+    def _write(self) -> AbstractContextManager[sqlite3.Connection]:
         """Give the connection within a transaction that is undone by any exception, an interrupt too."""
+        return self._transaction("BEGIN IMMEDIATE")
+
+    def _snapshot(self) -> AbstractContextManager[sqlite3.Connection]:
+        """Give the connection such that several reads see one state, whatever others write meanwhile."""
+        return self._transaction("BEGIN")
+
+    @contextmanager
+    def _transaction(self, begin: str) -> Generator[sqlite3.Connection]:
         with self._read() as connection:
-            connection.execute("BEGIN IMMEDIATE")
+            connection.execute(begin)
             try:
                 yield connection
                 connection.execute("COMMIT")
@@ -238,6 +249,11 @@ def match_expression(terms: Sequence[tuple[str, ...]]) -> str:
         '"near" OR "東 京"'
     """
     return " OR ".join(f'"{" ".join(term)}"' for term in terms)
+
+
+def _hit(row: tuple[str, int, float, str, str, str]) -> MemoryHit:
+    digest, copy, score, source, metadata, content = row
+    return MemoryHit(make_id(digest, copy), content, score, source, json.loads(metadata))
 
 
 def _prepare(connection: sqlite3.Connection, owner: str) -> None:
