@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from jarvis_nb import Flow, action
+from jarvis_nb.core.threads import WorkerPool
 from jarvis_nb.toolsets.flow import FlowFailed
 
 
@@ -95,8 +96,6 @@ def test_05_an_action_s_own_timeout_holds_where_the_step_says_nothing():
     error, seconds = timed(flow)
     assert seconds < 0.2
     assert error.problems[0].code == "step_timeout"
-    flow.output(flow.result("a"))
-    flow.declaration.steps["a"].timeout = None
 
 
 def test_05_other_steps_may_finish_when_one_is_out_of_time():
@@ -141,6 +140,30 @@ def test_05_an_abandoned_thread_s_late_result_is_ignored():
     assert statuses(flow) == {"a": "abandoned", "b": "skipped"}
     assert before is not None
     assert before["a"].output is None
+
+
+def test_05_a_step_that_finds_no_thread_in_time_never_runs(monkeypatch):
+    """flows.md Running 5: the pool of threads is bounded."""
+    pool = WorkerPool(most=1)
+    monkeypatch.setattr("jarvis_nb.toolsets.flows.run.workers", lambda: pool)
+    go_on = threading.Event()
+    pool.submit(lambda: go_on.wait(5))
+    ran: list[int] = []
+
+    @action
+    def note() -> int:
+        """Note that it ran."""
+        ran.append(1)
+        return 1
+
+    flow = Flow("f", "A flow.", timeout=0.05)
+    flow.output(flow.step("a", note))
+    error, seconds = timed(flow)
+    assert seconds < 0.15
+    assert error.code == "flow_timeout"
+    go_on.set()
+    assert pool.submit(lambda: None).wait(5)
+    assert ran == []
 
 
 def test_05_an_async_step_that_ignores_its_end_is_abandoned():

@@ -112,8 +112,11 @@ class FlowRun:
             self._work(state)
 
     def _spawn(self, state: StepState, awaitable: Awaitable[Any] | None = None) -> None:
-        task = self._loop.create_task(self._await(state, awaitable), context=self._variables.copy())
-        state.task = task
+        if state.status == "running":  # else its time was over before it could start
+            task = self._loop.create_task(self._await(state, awaitable), context=self._variables.copy())
+            state.task = task
+        elif inspect.iscoroutine(awaitable):
+            awaitable.close()
 
     async def _await(self, state: StepState, awaitable: Awaitable[Any] | None) -> None:
         output, error = None, None
@@ -128,7 +131,7 @@ class FlowRun:
     def _work(self, first: StepState) -> None:
         """Run a sync step on this thread, then whatever sync step can start, until none can."""
         state: StepState | None = first
-        while state is not None:
+        while state is not None and state.status == "running":  # a full pool may start it too late
             output, error = None, None
             try:
                 output = self._variables.copy().run(self._invoke, state)

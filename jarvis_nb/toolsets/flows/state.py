@@ -119,7 +119,7 @@ class RunState:
             for state in late:
                 left_behind = not state.on_loop and not state.between_tries
                 self.settle(state, "abandoned" if left_behind else "error", error=self._overran(state))
-            if self.deadline <= now + 0.001:
+            if self.deadline <= now + 0.001 and self.stop != "cancelled":
                 self.stop = "timeout"
             self.alarm = min((s.deadline + s.margin for s in self.in_progress()), default=self.deadline)
             return late, self.alarm if self.running else None
