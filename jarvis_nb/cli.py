@@ -35,7 +35,7 @@ app.add_typer(memory_app, name="memory")
 app.add_typer(models_app, name="models")
 app.add_typer(mcp_app, name="mcp")
 
-err = Console(stderr=True, highlight=False)
+err = Console(stderr=True, highlight=False, emoji=False)
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
@@ -337,4 +337,4 @@ def _print_rows(rows: list[dict[str, Any]], columns: dict[str, str], *, as_json:
         table.add_row(
             *(escape(f"{v:.3f}" if isinstance(v, float) else str("" if v is None else v)) for v in values)
         )
-    Console(highlight=False).print(table)
+    Console(highlight=False, emoji=False).print(table)

@@ -21,7 +21,7 @@ _CELL = "text-align:left;padding:1px 10px 1px 0;vertical-align:top"
 def frame(parts: Iterable[str]) -> str:
     """Put blocks into the bordered box of a card."""
     style = "border:1px solid rgba(128,128,128,.35);border-radius:6px;padding:10px 12px;max-width:860px;"
-    return f'<div style="{style}font-size:13px;line-height:1.5">{"".join(p for p in parts if p)}</div>'
+    return f'<div style="{style}font-size:13px;line-height:1.5;overflow-wrap:anywhere">{"".join(p for p in parts if p)}</div>'
 
 
 def line(html: str, style: str = "") -> str:
