@@ -99,7 +99,7 @@ def _gap(count: int) -> str:
 
 
 def clean_text(text: str) -> str:
-    """Return text that can be encoded: surrogate pairs joined, lone surrogates replaced.
+    r"""Return text that can be encoded: surrogate pairs joined, lone surrogates replaced.
 
     Example:
         >>> clean_text("a\ud83c\udf89b\ud800")
