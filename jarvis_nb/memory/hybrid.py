@@ -7,19 +7,23 @@ import sqlite3
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from jarvis_nb.core.errors import MemoryBackendError
 from jarvis_nb.memory.base import Chunk, IndexedFile, MemoryHit
 from jarvis_nb.memory.sqlite import SQLiteMemory, match_expression
 from jarvis_nb.memory.terms import query_terms
-from jarvis_nb.memory.vectors import Embed, VectorIndex, default_embed, fuse, quantise
+from jarvis_nb.memory.vectors import (
+    LEAST_SIMILARITY,
+    POOL,
+    PROBE,
+    Embed,
+    VectorIndex,
+    default_embed,
+    embedded,
+    fuse,
+)
 
 if TYPE_CHECKING:
     from jarvis_nb.core.events import EventBus
 
-POOL = 100
-"""Hits of each kind that are fused, at least."""
-LEAST_SIMILARITY = 0.25
-"""Passages less similar than this are no hits: something is always nearest."""
 BATCH = 1000
 
 TABLES = """
@@ -33,8 +37,6 @@ CREATE TRIGGER IF NOT EXISTS chunks_vectors AFTER DELETE ON chunks
 MISSING = """
 SELECT rowid, content FROM chunks WHERE rowid NOT IN (SELECT rowid FROM vectors) ORDER BY rowid LIMIT ?
 """
-PROBE = "The quick brown fox jumps over the lazy dog."
-"""Embedded and kept: another table gives other numbers, and then all vectors are made anew."""
 
 
 class HybridMemory(SQLiteMemory):
@@ -170,12 +172,4 @@ class HybridMemory(SQLiteMemory):
 
     def _vectors_of(self, texts: Sequence[str]) -> Any:
         assert self._embed is not None  # noqa: S101 - callers have checked
-        try:
-            vectors = quantise(self._embed(texts))
-        except (ValueError, TypeError) as error:
-            raise MemoryBackendError(f"{self!r}: {error}", code="bad_embedding") from error
-        if len(vectors) != len(texts):
-            raise MemoryBackendError(
-                f"{self!r}: embed() gave {len(vectors)} rows for {len(texts)} texts", code="bad_embedding"
-            )
-        return vectors
+        return embedded(self._embed, texts, repr(self))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from itertools import pairwise
 
 MAX_TERMS = 64
@@ -35,6 +36,36 @@ def searchable(text: str) -> str:
     if text.isascii():
         return text
     return _UNSPACED_RUN.sub(lambda match: "".join(f" {sign} " for sign in match.group()), text)
+
+
+def folded_words(text: str, most_bytes: int) -> str:
+    """Return the words of a text in lower case, without accents, one space apart: what PostgreSQL's index sees.
+
+    Its own parser takes ``shipping.md`` for a host and ``a/b`` for a path, which no search for a part finds.
+
+    Args:
+        text: Any text.
+        most_bytes: The result has no more bytes than this; a ``tsvector`` is limited to a megabyte.
+
+    Example:
+        >>> folded_words("Café shipping.md: 東京", 100)
+        'cafe shipping md 東 京'
+    """
+    words = " ".join(match.group() for match in _WORD.finditer(searchable(folded(text[:most_bytes]))))
+    return words.encode()[:most_bytes].decode(errors="ignore")
+
+
+def folded(text: str) -> str:
+    """Return a text in lower case and without accents.
+
+    Example:
+        >>> folded("Naïve CAFÉ")
+        'naive cafe'
+    """
+    if text.isascii():
+        return text.lower()
+    parts = unicodedata.normalize("NFKD", text.casefold())
+    return unicodedata.normalize("NFC", "".join(sign for sign in parts if not unicodedata.combining(sign)))
 
 
 def query_terms(query: str) -> list[tuple[str, ...]]:

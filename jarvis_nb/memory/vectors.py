@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from jarvis_nb.core.errors import MemoryBackendError
+
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
@@ -19,6 +21,12 @@ if TYPE_CHECKING:
 Embed = Callable[[Sequence[str]], Any]
 """Texts to an array of one row each."""
 
+POOL = 100
+"""Hits of each kind that are fused, at least."""
+LEAST_SIMILARITY = 0.25
+"""Passages less similar than this are no hits: something is always nearest."""
+PROBE = "The quick brown fox jumps over the lazy dog."
+"""Embedded and kept beside the vectors: another table gives other numbers, and the two are never compared."""
 BLOCK = 4096
 SCALE = 127
 
@@ -36,6 +44,23 @@ def quantise(vectors: Any) -> Int8:
         raise ValueError(f"embed() gave an array of shape {array.shape}: one finite row a text is wanted")
     lengths = np.linalg.norm(array, axis=1, keepdims=True)
     return np.rint(array / np.where(lengths > 0, lengths, 1) * SCALE).astype(np.int8)
+
+
+def embedded(embed: Embed, texts: Sequence[str], owner: str) -> Int8:
+    """Return the vectors of texts, one row each.
+
+    Raises:
+        MemoryBackendError: ``bad_embedding``: the function gives something else.
+    """
+    try:
+        vectors = quantise(embed(texts))
+    except (ValueError, TypeError) as error:
+        raise MemoryBackendError(f"{owner}: {error}", code="bad_embedding") from error
+    if len(vectors) != len(texts):
+        raise MemoryBackendError(
+            f"{owner}: embed() gave {len(vectors)} rows for {len(texts)} texts", code="bad_embedding"
+        )
+    return vectors
 
 
 class VectorIndex:

