@@ -393,7 +393,9 @@ def test_26_a_server_that_lists_badly_is_an_error_that_names_it(mode, code, says
 
 
 @slow
-@pytest.mark.parametrize("mode", ["hang at start", "hang at list", "endless junk at list"])
+@pytest.mark.parametrize(
+    "mode", ["hang at start", "hang at list", "endless junk at list", "endless complaints at list"]
+)
 def test_26_a_server_that_hangs_costs_its_time_and_no_more(mode):
     start = time.perf_counter()
     with closing(hostile(mode)) as source, pytest.raises(SourceError) as caught:

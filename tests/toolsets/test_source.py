@@ -623,8 +623,18 @@ def test_closing_closes_every_source_and_tells_a_failure():
     assert len(closed) == 2
 
 
-def test_a_direct_execute_validates_and_runs():
-    (tool,) = load((RatesSource, {"base": "USD"}))
-    assert tool.execute(currency="EUR")["rate"] == 0.92
+@pytest.mark.parametrize("way", ["sync", "async"])
+def test_a_direct_execute_validates_runs_and_shows(way):
+    class Async(RatesSource):
+        async def run_tool(self, *args):
+            return RatesSource.run_tool(self, *args)
+
+    (tool,) = load((RatesSource if way == "sync" else Async, {"base": "USD"}))
+
+    async def go():
+        result = tool.execute(currency="EUR")
+        return await result if way == "async" else result
+
+    assert asyncio.run(go()) == ToolResult("exchange_rate", '{"base":"USD","currency":"EUR","rate":0.92}')
     with pytest.raises(JarvisError):
         tool.execute()

@@ -83,6 +83,7 @@ async def _read(
     stdout: ByteReceiveStream, to_session: MemoryObjectSendStream[Any], tail: Tail, ended: Callable[[], None]
 ) -> None:
     import anyio
+    import anyio.lowlevel
     from anyio.streams.buffered import BufferedByteReceiveStream
     from mcp.shared.message import SessionMessage
     from mcp_types import jsonrpc_message_adapter
@@ -98,7 +99,9 @@ async def _read(
                     if b'"jsonrpc"' in line:  # whoever waits for it would wait for ever
                         tail.add(b"\n(a message that cannot be read)")
                         return
-                else:  # anything else is a stray print or log: the session goes on
+                    # A stray print or log: the session goes on, and the loop too, whose turn a flood would take.
+                    await anyio.lowlevel.checkpoint()
+                else:
                     await to_session.send(message)
     except anyio.DelimiterNotFound:
         tail.add(f"\n(a message of more than {MAX_MESSAGE:,} bytes)".encode())
@@ -118,10 +121,12 @@ async def _write(stdin: ByteSendStream, from_session: MemoryObjectReceiveStream[
 
 async def _drain(stderr: ByteReceiveStream, tail: Tail) -> None:
     import anyio
+    import anyio.lowlevel
 
     with suppress(anyio.ClosedResourceError, anyio.BrokenResourceError):
         async for piece in stderr:
             tail.add(piece)
+            await anyio.lowlevel.checkpoint()
 
 
 async def _end(process: Process) -> None:

@@ -35,6 +35,9 @@ def tools(params):
         time.sleep(600)
     if MODE == "endless line at list":
         flood()
+    if MODE == "endless complaints at list":
+        while True:
+            sys.stderr.write("x" * 65_536)
     if MODE == "endless junk at list":
         flood("x\n")
     if MODE == "exit at list":
