@@ -151,8 +151,37 @@ def schema_problem(schema: Schema) -> str | None:
         >>> schema_problem({"properties": {"n": {"minimum": "1"}}})
         "not valid JSON Schema at $.properties.n.minimum: '1' is not of type 'number'"
     """
+    if _is_plain(schema):
+        return None
     error = next(_metaschema().iter_errors(schema), None)
     return None if error is None else f"not valid JSON Schema at {error.json_path}: {error.message:.200}"
+
+
+def _is_plain(schema: Schema) -> bool:
+    """Return whether the schema is what most tools have: valid at a glance, without importing jsonschema."""
+    properties, required = schema.get("properties"), schema.get("required", [])
+    if (
+        schema.keys() - {"type", "properties", "required", "additionalProperties"}
+        or schema.get("type") != "object"
+    ):
+        return False
+    if not isinstance(properties, dict) or not isinstance(required, list):
+        return False
+    named = all(isinstance(name, str) for name in required) and len(set(required)) == len(required)
+    closed = isinstance(schema.get("additionalProperties", True), bool)
+    return named and closed and all(map(_is_plain_field, properties.values()))
+
+
+def _is_plain_field(field: Any) -> bool:
+    if not isinstance(field, dict) or field.keys() - {"type", "description", "default", "minimum", "maximum"}:
+        return False
+    bounds = [field[key] for key in ("minimum", "maximum") if key in field]
+    typed = field.get("type") in ("string", "integer", "number", "boolean")
+    return (
+        typed
+        and isinstance(field.get("description", ""), str)
+        and all(type(b) in (int, float) for b in bounds)
+    )
 
 
 @cache

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import time
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from jsonschema import Draft202012Validator
 
 from jarvis_nb.core.errors import ToolsetError
 from jarvis_nb.core.schema import (
@@ -215,3 +218,40 @@ def test_anything_is_either_refused_or_usable(junk):
 def test_schema_problem_is_none_for_json_schema():
     assert schema_problem({"type": "object", "properties": {"a": {"type": ["string", "null"]}}}) is None
     assert "$.properties.a.type" in str(schema_problem({"properties": {"a": {"type": "strng"}}}))
+
+
+FIELD = st.fixed_dictionaries(
+    {},
+    optional={
+        "type": st.sampled_from(["string", "integer", "strng", 7, None, ["string"], ["string", "string"]]),
+        "description": st.sampled_from(["D", 7, None]),
+        "default": st.sampled_from([None, 1, "a", []]),
+        "minimum": st.sampled_from([1, 1.5, "1", True, None]),
+    },
+)
+PLAIN = st.fixed_dictionaries(
+    {"type": st.sampled_from(["object", "object", "objekt"])},
+    optional={
+        "properties": st.dictionaries(
+            st.sampled_from("abc"), FIELD | st.booleans() | st.just("string"), max_size=3
+        ),
+        "required": st.sampled_from([[], ["a"], ["a", "a"], "a", [1]]),
+        "additionalProperties": st.sampled_from([True, False, {}, None, 0]),
+    },
+)
+
+
+@settings(max_examples=200)
+@given(PLAIN)
+def test_what_is_valid_at_a_glance_is_valid_for_jsonschema(schema):
+    problem = schema_problem(schema)
+    assert (problem is None) == Draft202012Validator(Draft202012Validator.META_SCHEMA).is_valid(schema)
+
+
+def test_ordinary_tools_need_no_jsonschema():
+    code = (
+        "import sys; from jarvis_nb.toolsets.toolset import Toolset; from jarvis_nb.tools.calculator import CalculatorTool;"
+        "from jarvis_nb.tools.think import ThinkTool; Toolset([CalculatorTool(), ThinkTool()]); print('jsonschema' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False"
