@@ -291,12 +291,13 @@ def callables_in(value: Any) -> list[Any]:
             continue
         seen.add(id(item))
         if isinstance(item, type):
-            if not item.__module__.startswith(("builtins", "jarvis_nb.core")):
+            if not str(item.__module__).startswith(("builtins", "jarvis_nb.core")):
                 found.append(item)
             continue  # a class of ours or of Python: everything refers to its class
         if callable(item) or isinstance(item, types.FrameType | types.CodeType | types.ModuleType | BaseTool):
             found.append(item)
-        todo.extend(gc.get_referents(item))
+        else:
+            todo.extend(gc.get_referents(item))
     return found
 
 
