@@ -65,7 +65,7 @@ class ToolContext(Mapping[str, Any]):
         'acme'
     """
 
-    __slots__ = ("_bus", "_data", "call_id", "secrets", "tool_name")
+    __slots__ = ("_bus", "_data", "call_id", "secrets", "steps", "tool_name")
 
     def __init__(
         self,
@@ -80,6 +80,8 @@ class ToolContext(Mapping[str, Any]):
         self.call_id = call_id
         self.tool_name = tool_name
         self.secrets = {} if secrets is None else secrets
+        self.steps: list[dict[str, Any]] | None = None
+        """What a flow leaves of its trace when the call is cancelled: there is no result to carry it."""
         self._bus = bus
 
     def __getitem__(self, key: str) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -237,6 +238,9 @@ class Flow:
         run = FlowRun(self.plan(), arguments, context, seconds)
         try:
             await run.finish()
+        except asyncio.CancelledError:
+            context.steps = trace_of(run).to_dicts()
+            raise
         finally:
             self.last = trace_of(run)
         return self.last

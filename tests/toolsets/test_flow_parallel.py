@@ -58,7 +58,7 @@ def build(graph: list[Any], order: list[int], **options: Any) -> Flow:
     return flow
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(GRAPH, st.data())
 def test_01_serial_and_parallel_runs_give_the_same(graph, data):
     """flows.md Running 1: whatever the concurrency and the order of declaration."""
@@ -70,7 +70,7 @@ def test_01_serial_and_parallel_runs_give_the_same(graph, data):
     assert asyncio.run(build(graph, shuffled).arun(n=7)) == serial
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(GRAPH, st.integers(1, 5))
 def test_01_every_step_starts_after_what_it_waits_for(graph, most):
     """flows.md Running 1."""
@@ -93,7 +93,7 @@ def test_01_every_step_starts_after_what_it_waits_for(graph, most):
     assert most_inside <= most
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(GRAPH)
 def test_06_the_first_failure_of_a_serial_run_is_the_same_every_time(graph):
     """flows.md Running 1 and 6: start order is deterministic, so a serial run's trace is."""
@@ -112,7 +112,7 @@ def test_06_the_first_failure_of_a_serial_run_is_the_same_every_time(graph):
 
 
 @pytest.mark.slow
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=250, deadline=None)
 @given(GRAPH, st.integers(1, 6))
 def test_01_many_more_graphs(graph, most):
     """flows.md Running 1."""

@@ -82,10 +82,13 @@ def input_fits(given: frozenset[str] | None, wanted: frozenset[str] | None) -> b
 
 
 def result_fits(given: frozenset[str] | None, wanted: frozenset[str] | None) -> bool:
-    """Whether a step's result may fit: scalars may be converted without loss when the step runs."""
-    return input_fits(given, wanted) or bool(
-        (given or frozenset()) & SCALARS and (wanted or frozenset()) & SCALARS
-    )
+    """Whether a step's result may fit: scalars may be converted without loss when the step runs.
+
+    ``-> None`` says nothing: functions that always raise have it too.
+    """
+    if given is None or wanted is None or given == {"null"}:
+        return True
+    return input_fits(given, wanted) or bool(given & SCALARS and wanted & SCALARS)
 
 
 def constant_problem(value: Any, schema: Schema, root: Schema) -> str | None:

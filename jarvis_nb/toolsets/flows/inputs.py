@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import inspect
+import keyword
 from collections.abc import Mapping
 from typing import Any
 
-from jarvis_nb.core.errors import NotPortable
-from jarvis_nb.core.portable import portable
+from jarvis_nb.core.errors import ToolsetError
 from jarvis_nb.core.schema import canonical_schema
 from jarvis_nb.toolsets.flows.fits import constant_problem
 from jarvis_nb.toolsets.flows.problems import FlowError, Problem
 
 Schema = dict[str, Any]
+
+_NONE = inspect.Parameter.empty
 
 
 def parameters_of(flow: str, inputs: Mapping[str, Any]) -> Schema:
@@ -30,65 +33,62 @@ def parameters_of(flow: str, inputs: Mapping[str, Any]) -> Schema:
         ['order_id']
     """
     problems: list[Problem] = []
-    schemas: dict[str, Schema] = {}
-    annotations: dict[str, Any] = {}
-    defaults: dict[str, Any] = {}
+    annotated: list[inspect.Parameter] = []
+    properties: dict[str, Schema] = {}
+    definitions: Schema = {}
     for name, given in inputs.items():
-        path = f"input {name!r:.100}"
-        if not str(name).isidentifier():
+        if not str(name).isidentifier() or keyword.iskeyword(name):
+            hint = "use an identifier"
             problems.append(
-                Problem("invalid_input", "it is no input name", path=path, hint="use an identifier")
+                Problem("invalid_input", "it is no input name", path=f"input {name!r:.100}", hint=hint)
             )
-            continue
-        if isinstance(given, tuple) and len(given) == 2:  # noqa: PLR2004 - (annotation, default)
-            given, default = given  # noqa: PLW2901 - the annotation alone
-            try:
-                defaults[name] = portable(default, path)
-            except NotPortable as error:
-                problems.append(
-                    Problem("not_portable", error.message, path=path, hint="a default is plain data")
-                )
-        if isinstance(given, dict):
-            schemas[name] = given
+        elif isinstance(given, dict):
+            properties[name] = {key: part for key, part in given.items() if key != "$defs"}
+            definitions |= given.get("$defs", {})
         else:
-            annotations[name] = given
-    made, definitions = _from_annotations(annotations, problems)
-    schemas |= made
-    properties = {name: schemas[name] for name in inputs if name in schemas}
-    for name, default in defaults.items():
-        if name in properties:
-            properties[name] = {**properties[name], "default": default}
-    root: Schema = {"type": "object", "properties": properties, "required": list(properties), **definitions}
+            properties[name] = {}
+            annotated += _parameter(name, given, problems)
+    made = _schema_of(annotated)
+    definitions |= made.get("$defs", {})
+    properties |= made["properties"]
+    # An input that may be left out has a default to use: what has none is required.
+    required = [name for name, schema in properties.items() if "default" not in schema]
+    root = {"type": "object", "properties": properties, "required": required, "$defs": definitions}
     problems += _refused_defaults(root)
     if problems:
         raise FlowError(flow, problems)
-    return canonical_schema(root)
+    return canonical_schema(root if definitions else {k: v for k, v in root.items() if k != "$defs"})
 
 
-def _from_annotations(
-    annotations: dict[str, Any], problems: list[Problem]
-) -> tuple[dict[str, Schema], Schema]:
-    """Return the schemas of type annotations by name, and the definitions they share."""
-    if not annotations:
-        return {}, {}
-    from pydantic import TypeAdapter
-    from pydantic.errors import PydanticUserError
+def _parameter(name: str, given: Any, problems: list[Problem]) -> list[inspect.Parameter]:
+    """Return an annotated input as a parameter; none, and a problem, if it cannot be one."""
+    annotation, default = given if isinstance(given, tuple) and len(given) == 2 else (given, _NONE)  # noqa: PLR2004
+    path = f"input {name!r}"
+    try:
+        one = inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, annotation=annotation, default=default)
+        schema = _schema_of([one])["properties"].get(name)
+    except ToolsetError as error:
+        problems.append(Problem("invalid_input", error.message, path=path, hint=error.hint or ""))
+        return []
+    if schema is None:
+        problems.append(Problem("invalid_input", "it is no type of a value", path=path))
+        return []
+    if default is not _NONE and "default" not in schema:
+        problems.append(
+            Problem("not_portable", "its default is no data", path=path, hint="a default is plain data")
+        )
+    return [one]
 
-    adapters: list[Any] = []
-    for name, annotation in annotations.items():
-        try:
-            adapter: Any = TypeAdapter(annotation)
-            adapter.json_schema()
-        except PydanticUserError as error:
-            text = str(error).partition("\n")[0]
-            hint = "use types that JSON can hold"
-            problems.append(Problem("invalid_input", f"{text:.200}", path=f"input {name!r}", hint=hint))
-        else:
-            adapters.append((name, "validation", adapter))
-    by_key, shared = TypeAdapter.json_schemas(adapters)
-    return {name: schema for (name, _), schema in by_key.items()}, {
-        k: v for k, v in shared.items() if k == "$defs"
-    }
+
+def _schema_of(parameters: list[inspect.Parameter]) -> Schema:
+    """Return the schema an action with these parameters would have."""
+    from jarvis_nb.tools.docstring import Doc
+    from jarvis_nb.tools.signature import read_signature
+
+    def flow() -> None: ...
+
+    flow.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    return read_signature(flow, "the flow", Doc()).schema
 
 
 def _refused_defaults(root: Schema) -> list[Problem]:
