@@ -86,7 +86,7 @@ def result_fits(given: frozenset[str] | None, wanted: frozenset[str] | None) -> 
 
     ``-> None`` says nothing: functions that always raise have it too.
     """
-    if given is None or wanted is None or given == {"null"}:
+    if given is None or wanted is None or given == frozenset({"null"}):
         return True
     return input_fits(given, wanted) or bool(given & SCALARS and wanted & SCALARS)
 
