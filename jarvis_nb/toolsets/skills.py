@@ -16,7 +16,7 @@ from jarvis_nb.core.types import dumps
 from jarvis_nb.tools.base import ToolContext
 from jarvis_nb.toolsets.frontmatter import Refused
 from jarvis_nb.toolsets.skill_file import FILE_NAME, Skill, SkillProblem, read_skill
-from jarvis_nb.toolsets.source import ToolSource
+from jarvis_nb.toolsets.tool_source import ToolSource
 
 MAX_SKILLS = 2_000
 MAX_ENTRIES = 20_000

@@ -14,7 +14,7 @@ from jarvis_nb.toolsets.scrub import Scrubber, resolve_secrets
 from jarvis_nb.toolsets.toolset import SOURCE_NAME
 
 if TYPE_CHECKING:
-    from jarvis_nb.toolsets.source import SourceSpec
+    from jarvis_nb.toolsets.source_spec import SourceSpec
 
 KEYS = ("name", "description", "parameter_schema")
 OPTIONAL_KEYS = ("annotations", "requires_confirmation")

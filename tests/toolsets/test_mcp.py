@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import gzip
 import json
 import socket
@@ -16,9 +17,11 @@ from pathlib import Path
 
 import pytest
 
-from jarvis_nb import Secret, ToolContext, ToolError
+from jarvis_nb import Jarvis, Secret, ToolContext, ToolError
 from jarvis_nb.core.errors import InvalidRequest, JarvisError, NotPortable, SourceError
 from jarvis_nb.core.events import EventBus
+from jarvis_nb.engines import ScriptedEngine
+from jarvis_nb.engines import call as scripted
 from jarvis_nb.tools.images import ImageContent
 from jarvis_nb.toolsets.mcp import MCPSource
 from jarvis_nb.toolsets.source import SourceSpec, load_sources
@@ -480,6 +483,40 @@ def test_a_servers_children_end_with_it(tmp_path):
     pid = tmp_path / "pid"
     with closing(hostile("has a child", str(pid))) as source:
         load(source)
+        assert alive(int(pid.read_text()))
+    time.sleep(0.1)
+    assert not alive(int(pid.read_text()))
+
+
+@slow
+def test_06_a_source_that_nobody_has_any_more_ends_its_server(tmp_path):
+    """toolsets.md 6: the cell that makes it ran again."""
+    pid = tmp_path / "pid"
+    source = hostile("has a child", str(pid))
+    load(source)
+    assert alive(int(pid.read_text()))
+    del source
+    gc.collect()
+    deadline = time.monotonic() + 5
+    while alive(int(pid.read_text())):
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+@slow
+def test_a_jarvis_uses_a_server_and_ends_it_when_it_is_closed(tmp_path):
+    pid = tmp_path / "pid"
+    source = hostile("has a child", str(pid), prefix="far_")
+    engine = ScriptedEngine([scripted("far_tool", n=1), "Done.", "Again."])
+    with Jarvis(engine=engine, tool_sources=[source]) as j:
+        reply = j.ask_full("Use it")
+        (attempt,) = reply.tool_attempts
+        assert attempt.output == '{"n": 1}'
+        assert (attempt.tool.kind, attempt.tool.name) == ("source", "far_tool")
+        (entry,) = reply.offers[0].entries
+        assert (entry.name, entry.source) == ("far_tool", source.id)
+        assert source.id.endswith("(prefix far_)")
+        assert j.ask("Again") == "Again."
         assert alive(int(pid.read_text()))
     time.sleep(0.1)
     assert not alive(int(pid.read_text()))

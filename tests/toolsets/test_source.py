@@ -539,6 +539,15 @@ def test_26_a_listing_that_hangs_is_an_error_after_its_time(way):
     assert "Hangs" in error.message
 
 
+def test_26_a_time_out_inside_the_source_is_its_own_failure():
+    def fail(*_):
+        raise TimeoutError("the server took too long")
+
+    error = refused(source_of(fail), kind=SourceError)
+    assert error.code == "source_failed"
+    assert "the server took too long" in error.message
+
+
 def test_26_an_interrupted_listing_cancels_every_source():
     ended = []
 

@@ -65,13 +65,18 @@ class Connection:
             if self._home is not None:
                 self._home.loop.call_soon_threadsafe(self._let_go)
 
+    def abandon(self) -> None:
+        """End the session and its loop without waiting: nobody has the source any more."""
+        home = self._leave()
+        if home is not None:
+            closed = asyncio.run_coroutine_threadsafe(self._close(), home.loop)
+            closed.add_done_callback(lambda _: home.stop())
+
     async def aclose(self) -> None:
         """End the session and its loop. Using it again opens another."""
-        with self._guard:
-            home, self._home = self._home, None
+        home = self._leave()
         if home is None:
             return
-        atexit.unregister(self._close_at_exit)
         try:
             await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(self._close(), home.loop))
         finally:
@@ -89,6 +94,13 @@ class Connection:
                 self._home = LoopThread()
                 atexit.register(self._close_at_exit)
             return self._home
+
+    def _leave(self) -> LoopThread | None:
+        with self._guard:
+            home, self._home = self._home, None
+        if home is not None:
+            atexit.unregister(self._close_at_exit)
+        return home
 
     def _close_at_exit(self) -> None:
         """End a server's process with ours, where nobody closed the source."""

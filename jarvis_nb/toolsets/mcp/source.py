@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import weakref
 from collections.abc import Awaitable, Mapping, Sequence
 from functools import partial
 from pathlib import PurePath
@@ -15,7 +16,7 @@ from jarvis_nb.tools.base import ToolContext
 from jarvis_nb.toolsets.mcp.connection import Connection, Lost
 from jarvis_nb.toolsets.mcp.content import value_of
 from jarvis_nb.toolsets.scrub import resolve_secrets
-from jarvis_nb.toolsets.source import ToolSource
+from jarvis_nb.toolsets.tool_source import ToolSource
 from jarvis_nb.toolsets.toolset import SOURCE_NAME
 
 if TYPE_CHECKING:
@@ -70,6 +71,8 @@ class MCPSource(ToolSource):
         self.timeout_seconds = timeout_seconds
         self._confirm = requires_confirmation
         self._connection = Connection(self.id)
+        # A notebook's cell that makes the source runs again: the one before is gone, and so is its server.
+        weakref.finalize(self, self._connection.abandon).atexit = False
 
     @classmethod
     def stdio(
