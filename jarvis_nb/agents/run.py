@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +14,7 @@ from jarvis_nb.core.errors import EngineError, ErrorInfo
 from jarvis_nb.core.events import EventBus, EventType
 from jarvis_nb.core.types import Message, Role, ToolCall, ToolChoice
 from jarvis_nb.engines.base import Completion, InferenceEngine, Piece, Request
-from jarvis_nb.engines.wire import Normalised, normalise
+from jarvis_nb.engines.wire import StreamBroken, normalise
 from jarvis_nb.record import Attempt, ModelCall, RoundOffer, ToolRef
 from jarvis_nb.reply import Reply, Status
 
@@ -81,9 +81,11 @@ class Run:
         round_ = len(self.reply.model_calls) + 1
         tools = self.offer.definitions if with_tools and self.offer.definitions else None
         choice, reason = self._choice(tools is not None)
+        entries = self.offer.entries
         if not with_tools and self.offer.definitions:
             reason = "the last call has no tools, so that the run ends in words"
-        self.reply.offers.append(RoundOffer(round_, self.offer.entries, choice, reason))
+            entries = tuple(replace(e, offered=False, reason=e.reason or reason) for e in entries)
+        self.reply.offers.append(RoundOffer(round_, entries, choice, reason))
         self.bus.publish(
             EventType.ROUND_START,
             round=round_,
@@ -96,18 +98,14 @@ class Run:
         before = perf_counter()
         try:
             completion = await self._complete(request, round_)
+        except StreamBroken as broken:  # what came is kept, and no call of it runs
+            turn = self._take(broken.partial, round_, before, with_tools=tools is not None, broken=True)
+            await self.run_calls(turn)
+            raise
         except EngineError:
             self.reply.offers.pop()
             raise
-        self._record(completion, round_, before)
-        found = normalise(
-            completion.message,
-            finish_reason=completion.finish_reason,
-            taken_ids=self.ids,
-            known_names=self.known_names,
-            round=round_,
-        )
-        return self._take(found, completion, round_, with_tools=tools is not None)
+        return self._take(completion, round_, before, with_tools=tools is not None)
 
     def _choice(self, with_tools: bool) -> tuple[ToolChoice, str]:
         if not with_tools:
@@ -182,9 +180,20 @@ class Run:
             )
         )
         self.reply.usage += completion.usage
-        self.reply.repairs += completion.repairs
 
-    def _take(self, found: Normalised, completion: Completion, round_: int, *, with_tools: bool) -> Turn:
+    def _take(
+        self, completion: Completion, round_: int, before: float, *, with_tools: bool, broken: bool = False
+    ) -> Turn:
+        self._record(completion, round_, before)
+        found = normalise(
+            completion.message,
+            finish_reason=completion.finish_reason,
+            taken_ids=self.ids,
+            known_names=self.known_names,
+            round=round_,
+            repairs=completion.repairs,
+            broken=broken,
+        )
         reply = self.reply
         if found.repairs:
             reply.repairs += found.repairs
@@ -329,6 +338,14 @@ class Run:
                 if message.tool_call_id == fresh.call_id:
                     message.content = fresh.content
                     message.encoded.clear()
+
+        if reply.pending:
+            self._pause()
+
+    def _pause(self) -> None:
+        self.end(
+            "paused", ErrorInfo("approval_pending", "a call waits for a decision: j.resume(reply, decisions)")
+        )
 
     # Ending.
 
