@@ -7,7 +7,7 @@ import json
 from typing import Annotated, Any, Literal
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from jsonschema import Draft202012Validator
 from pydantic import BaseModel, Field
 
@@ -247,7 +247,7 @@ def test_nothing_is_shared_with_the_input():
     assert canonical["properties"]["f"]["enum"] == ["a"]
 
 
-@settings(max_examples=60)
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(schemas_with_instances())
 def test_canonical_is_idempotent_deterministic_and_keeps_closed_instances(pair):
     schema, instance = pair

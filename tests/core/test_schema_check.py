@@ -8,7 +8,7 @@ import time
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
@@ -178,7 +178,7 @@ def test_the_worst_that_is_taken_is_still_quick(schema):
     assert time.perf_counter() - began < 10
 
 
-@settings(max_examples=40)
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(schemas_with_instances())
 def test_every_ordinary_schema_is_taken(pair):
     check_schema(pair[0], OWNER)
@@ -196,7 +196,7 @@ JUNK = st.recursive(
 )  # fmt: skip
 
 
-@settings(max_examples=150)
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(JUNK)
 def test_anything_is_either_refused_or_usable(junk):
     schema = {"type": "object", **junk} if isinstance(junk, dict) else junk
@@ -241,7 +241,7 @@ PLAIN = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=200)
+@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(PLAIN)
 def test_what_is_valid_at_a_glance_is_valid_for_jsonschema(schema):
     problem = schema_problem(schema)

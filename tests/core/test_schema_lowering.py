@@ -560,7 +560,7 @@ CHECKS = {"default": check_default, "strict": check_strict, "gemini": check_gemi
 
 
 @pytest.mark.parametrize("dialect", CHECKS)
-@settings(max_examples=40)
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(pair=schemas_with_instances())
 def test_lowering_keeps_every_valid_instance_valid(dialect, pair):
     """In strict with null for what is left out; each form has only what its provider documents."""

@@ -11,7 +11,7 @@ from time import perf_counter
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jarvis_nb.core.errors import InvalidRequest
@@ -401,6 +401,7 @@ def cases(draw: st.DrawFn) -> tuple[Toolset, ToolPolicy]:
     )
 
 
+@settings(deadline=None)
 @given(cases())
 def test_a_policy_only_ever_removes(case):
     """toolsets.md 13, 14: subset, order kept, hidden wins, nothing lost from the ledger, idempotent."""

@@ -12,13 +12,13 @@ import types
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
-from jarvis_nb.tools.action import action
 from pydantic import BaseModel
 
 from jarvis_nb.core.errors import InvalidRequest, ToolsetError
 from jarvis_nb.core.types import Definitions, ToolDefinition, ToolResult
+from jarvis_nb.tools.action import action
 from jarvis_nb.tools.base import BaseTool, ToolSpec
 from jarvis_nb.toolsets.flow import Flow
 from jarvis_nb.toolsets.toolset import Toolset
@@ -431,6 +431,7 @@ def test_a_toolset_is_a_value_that_cannot_be_changed():
 NAMES = st.lists(st.from_regex(r"[a-z][a-z0-9_]{0,4}", fullmatch=True), max_size=8)
 
 
+@settings(deadline=None)
 @given(NAMES)
 def test_any_list_of_names_is_either_a_toolset_in_that_order_or_refused_for_a_duplicate(names):
     tools = [Echo(name) for name in names]
