@@ -12,6 +12,7 @@ from jarvis_nb.memory.sqlite import SQLiteMemory, match_expression
 from jarvis_nb.memory.terms import query_terms
 from jarvis_nb.memory.vectors import (
     LEAST_SIMILARITY,
+    NO_EMBEDDINGS,
     POOL,
     PROBE,
     Embed,
@@ -74,9 +75,7 @@ class HybridMemory(SQLiteMemory):
     @property
     def note(self) -> str:
         """What is missing, if anything."""
-        return (
-            "" if self._embed is not None else "no embeddings: words only (pip install 'jarvis-nb[semantic]')"
-        )
+        return "" if self._embed is not None else NO_EMBEDDINGS
 
     def __repr__(self) -> str:
         return f"{super().__repr__()[:-1]}{', words only' if self._embed is None else ''})"

@@ -15,7 +15,16 @@ from jarvis_nb.core.types import dumps
 from jarvis_nb.memory.base import Chunk, IndexedFile, MemoryHit
 from jarvis_nb.memory.terms import folded, folded_words, query_terms
 from jarvis_nb.memory.text import TextMemory, content_hash, make_id, split_id
-from jarvis_nb.memory.vectors import LEAST_SIMILARITY, POOL, PROBE, Embed, default_embed, embedded, fuse
+from jarvis_nb.memory.vectors import (
+    LEAST_SIMILARITY,
+    NO_EMBEDDINGS,
+    POOL,
+    PROBE,
+    Embed,
+    default_embed,
+    embedded,
+    fuse,
+)
 
 if TYPE_CHECKING:
     from psycopg import Connection, Cursor
@@ -43,7 +52,6 @@ ALTER TEXT SEARCH CONFIGURATION {search} ALTER MAPPING REPLACE pg_catalog.englis
 # PostgreSQL's own English configuration drops stop words from the text: "to be or not to be" would not be there.
 
 VECTOR_SCHEMA = """
-CREATE EXTENSION IF NOT EXISTS vector;
 CREATE TABLE {vectors} (
     number bigint PRIMARY KEY REFERENCES {chunks} (number) ON DELETE CASCADE, vector vector({dimensions}) NOT NULL
 );
@@ -58,6 +66,9 @@ INSERT INTO {chunks} (hash, copy, source, metadata, file, content, words) VALUES
 SEARCH = """
 SELECT number, ts_rank(words, query, 1) AS score FROM {chunks}, to_tsquery({config}, %s) AS query
 WHERE words @@ query ORDER BY score DESC, number LIMIT %s
+"""
+MISSING = """
+SELECT number, content FROM {chunks} WHERE number NOT IN (SELECT number FROM {vectors}) ORDER BY number
 """
 NEAREST = """
 SELECT number FROM {vectors} WHERE vector <=> %(vector)s::vector < %(most)s
@@ -105,10 +116,16 @@ class PostgresMemory(TextMemory):
         self._closed = False
         self._connection: Connection[Any] | None = None
         self._process = 0
-        with self._write() as cursor:
-            self._make_tables(cursor)
-        if self._embed is not None:
-            self._prepare_vectors()
+        try:
+            with self._write() as cursor:
+                self._make_tables(cursor)
+            if self._embed is not None:
+                self._prepare_vectors()
+            else:
+                self.note = NO_EMBEDDINGS
+        except BaseException:
+            self.close()
+            raise
 
     def delete(self, id: str) -> bool:  # noqa: A002 - the field's name everywhere
         """Delete one passage; return whether there was one."""
@@ -146,15 +163,28 @@ class PostgresMemory(TextMemory):
                 self._connection.close()
 
     def rebuild(self) -> None:
-        """Make all vectors anew, with the embeddings of this memory."""
+        """Make all vectors anew, with the embeddings of this memory.
+
+        Raises:
+            MemoryBackendError: ``bad_embedding``: there are none.
+        """
         if self._embed is None:
-            return
+            raise MemoryBackendError(f"{self!r} has no embeddings to make vectors with", code="bad_embedding")
         with self._write() as cursor:
             self._run(cursor, "DROP TABLE IF EXISTS {vectors}, {vector_table}")
         self._prepare_vectors()
 
     def __repr__(self) -> str:
-        return f"PostgresMemory(table={self.table!r}{', words only' if self.note or self._embed is None else ''})"
+        return f"PostgresMemory(table={self.table!r}{'' if self._vectors else ', words only'})"
+
+    @property
+    def _vectors(self) -> bool:
+        """Whether vectors are stored and searched."""
+        return self._embed is not None and not self.note
+
+    def _vectors_of(self, texts: Sequence[str]) -> Any:
+        assert self._embed is not None  # noqa: S101 - callers have checked
+        return embedded(self._embed, texts, repr(self))
 
     def _add(self, chunks: Sequence[Chunk]) -> list[str]:
         with self._write() as cursor:
@@ -165,10 +195,10 @@ class PostgresMemory(TextMemory):
         with self._read() as cursor:
             if not terms:
                 return []
-            pool = max(POOL, 2 * top_k) if self._embed is not None else top_k
+            pool = max(POOL, 2 * top_k) if self._vectors else top_k
             best = self._run(cursor, SEARCH, (_tsquery(terms), pool)).fetchall()
-            if self._embed is not None:
-                vector = embedded(self._embed, [query], repr(self))[0]
+            if self._vectors:
+                vector = self._vectors_of([query])[0]
                 near = {"vector": _vector(vector), "most": 1 - LEAST_SIMILARITY, "limit": pool}
                 rankings = [[row for row, _ in best], [row for (row,) in self._run(cursor, NEAREST, near)]]
                 best = fuse(rankings) if vector.any() else fuse(rankings[:1])
@@ -215,15 +245,14 @@ class PostgresMemory(TextMemory):
             made += cursor.fetchall()
             if not cursor.nextset():
                 break
-        if self._embed is not None:
+        if self._vectors:
             self._store_vectors(
                 cursor, [number for number, _, _ in made], [chunk.content for chunk in chunks]
             )
         return [make_id(digest, copy) for _, digest, copy in made]
 
     def _store_vectors(self, cursor: Cursor[Any], numbers: Sequence[int], texts: Sequence[str]) -> None:
-        assert self._embed is not None  # noqa: S101 - callers have checked
-        vectors = embedded(self._embed, texts, repr(self))
+        vectors = self._vectors_of(texts)
         cursor.executemany(
             self._sql("INSERT INTO {vectors} VALUES (%s, %s::vector)"),
             [(number, _vector(row)) for number, row in zip(numbers, vectors, strict=True) if row.any()],
@@ -236,31 +265,44 @@ class PostgresMemory(TextMemory):
 
     def _prepare_vectors(self) -> None:
         """Make the tables of vectors and the vectors that are missing, or do without and say why."""
-        assert self._embed is not None  # noqa: S101 - callers have checked
-        probe = embedded(self._embed, [PROBE], repr(self))
-        try:
-            with self._write() as cursor:
-                if self._run(cursor, "SELECT to_regclass({vectors_name})").fetchall()[0][0] is None:
-                    for statement in VECTOR_SCHEMA.strip().split(";\n"):
-                        self._run(cursor, statement, dimensions=probe.shape[1])
-                    self._run(cursor, "INSERT INTO {vector_table} VALUES (%s)", (probe.tobytes(),))
-                known = bytes(self._run(cursor, "SELECT probe FROM {vector_table}").fetchall()[0][0])
-                if known == probe.tobytes():
-                    missing = "SELECT number, content FROM {chunks} WHERE number NOT IN (SELECT number FROM {vectors})"
-                    rows = self._run(cursor, f"{missing} ORDER BY number").fetchall()
-                    self._store_vectors(
-                        cursor, [number for number, _ in rows], [content for _, content in rows]
-                    )
-                    self.note = ""
-                    return
+        probe = self._vectors_of([PROBE])
+        with self._write() as cursor:
+            self.note = self._without_pgvector(cursor)
+            if (
+                not self.note
+                and self._run(cursor, "SELECT to_regclass({vectors_name})").fetchall()[0][0] is None
+            ):
+                for statement in VECTOR_SCHEMA.strip().split(";\n"):
+                    self._run(cursor, statement, dimensions=probe.shape[1])
+                self._run(cursor, "INSERT INTO {vector_table} VALUES (%s)", (probe.tobytes(),))
+            if (
+                not self.note
+                and bytes(self._run(cursor, "SELECT probe FROM {vector_table}").fetchall()[0][0])
+                != probe.tobytes()
+            ):
                 self.note = (
                     "the vectors were made with other embeddings: words only (rebuild() makes them anew)"
                 )
-        except MemoryBackendError as error:
-            if "vector" not in error.message:
-                raise
-            self.note = "no pgvector in this PostgreSQL: words only"
-        self._embed = None
+            if not self.note:
+                rows = self._run(cursor, MISSING).fetchall()
+                self._store_vectors(cursor, [number for number, _ in rows], [content for _, content in rows])
+
+    def _without_pgvector(self, cursor: Cursor[Any]) -> str:
+        """Install the extension if it is not; return why that is impossible, else nothing."""
+        import psycopg
+
+        found = cursor.execute(
+            "SELECT installed_version FROM pg_available_extensions WHERE name = 'vector'"
+        ).fetchone()
+        if found is None:
+            return "this PostgreSQL has no pgvector: words only"
+        if found[0] is None:
+            try:
+                with cursor.connection.transaction():
+                    cursor.execute("CREATE EXTENSION vector")
+            except psycopg.errors.InsufficientPrivilege:
+                return "pgvector is not installed in this database: words only (its owner says CREATE EXTENSION vector)"
+        return ""
 
     @contextmanager
     def _write(self) -> Generator[Cursor[Any]]:

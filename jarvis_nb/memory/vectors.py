@@ -27,6 +27,7 @@ LEAST_SIMILARITY = 0.25
 """Passages less similar than this are no hits: something is always nearest."""
 PROBE = "The quick brown fox jumps over the lazy dog."
 """Embedded and kept beside the vectors: another table gives other numbers, and the two are never compared."""
+NO_EMBEDDINGS = "no embeddings: words only (pip install 'jarvis-nb[semantic]')"
 BLOCK = 4096
 SCALE = 127
 
@@ -52,6 +53,10 @@ def embedded(embed: Embed, texts: Sequence[str], owner: str) -> Int8:
     Raises:
         MemoryBackendError: ``bad_embedding``: the function gives something else.
     """
+    import numpy as np
+
+    if not texts:
+        return np.empty((0, 0), dtype=np.int8)
     try:
         vectors = quantise(embed(texts))
     except (ValueError, TypeError) as error:
@@ -116,13 +121,15 @@ class VectorIndex:
         """Return row numbers and cosine similarities above ``least``, best first; equal ones by row number."""
         import numpy as np
 
-        vector = quantise([query])[0].astype(np.float32) / SCALE**2
+        # Whole numbers below 2 ** 24: their sums are exact, so the order of hits is the same on every machine.
+        vector = quantise([query])[0].astype(np.float32)
         similarities = np.empty(self._size, dtype=np.float32)
         buffer = np.empty((min(BLOCK, self._size), self.dimensions), dtype=np.float32)
         for start in range(0, self._size, BLOCK):
             block = self._vectors[start : min(start + BLOCK, self._size)]
             buffer[: len(block)] = block
             np.dot(buffer[: len(block)], vector, out=similarities[start : start + len(block)])
+        similarities /= SCALE**2
         found = np.flatnonzero(similarities > least)
         if len(found) > most:
             best = np.partition(similarities[found], len(found) - most)[len(found) - most]
@@ -148,9 +155,11 @@ def fuse(rankings: Sequence[Sequence[int]], k: int = 60) -> list[tuple[int, floa
 
 
 def default_embed() -> Embed | None:
-    """Return this package's static table as a function, or None where it or numpy is not installed."""
-    try:
-        from jarvis_nb.engines.embedding import embed
-    except ImportError:
+    """Return this package's static table as a function, or None where numpy is not installed."""
+    from importlib.util import find_spec
+
+    if find_spec("numpy") is None:
         return None
+    from jarvis_nb.engines.embedding import embed
+
     return embed

@@ -6,6 +6,7 @@ import importlib.util
 import os
 import re
 import shutil
+import signal
 import socket
 import subprocess
 import tempfile
@@ -65,7 +66,7 @@ def postgres():
     address = f"host=127.0.0.1 port={port} user=tester dbname=postgres"
     wait_for(address, server)
     yield address
-    server.terminate()
+    server.send_signal(signal.SIGINT)  # at once, whoever is connected
     server.wait(20)
     shutil.rmtree(home, ignore_errors=True)
 
