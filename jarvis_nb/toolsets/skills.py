@@ -189,20 +189,22 @@ class SkillSource(ToolSource):
         return {"instructions": instructions}
 
 
-def _real_roots(roots: Roots) -> list[str]:
-    given = [roots] if isinstance(roots, str | os.PathLike) else list(roots)
+def _real_roots(roots: Any) -> list[str]:
+    given = (
+        [roots] if isinstance(roots, str | os.PathLike) or not isinstance(roots, Iterable) else list(roots)
+    )
     found: dict[str, None] = {}
     for root in given:
         try:
-            real = os.path.realpath(root, strict=True)
-            listable = os.path.isdir(real)  # noqa: PTH112 - the strings go into a portable config
-        except (OSError, ValueError):
-            real, listable = "", False
-        if not listable:
+            real = os.path.realpath(os.fspath(root), strict=True)
+            good = isinstance(real, str) and os.path.isdir(real)  # noqa: PTH112 - text, for a portable config
+        except (OSError, TypeError, ValueError):
+            real, good = "", False
+        if not good:
             raise SkillError(
-                f"the root {os.fspath(root)!r} is no directory",
+                f"the root {str(root)!r} is no directory",
                 code="unknown_root",
-                value=os.fspath(root),
+                value=root,
                 hint="a root holds one directory a skill",
             )
         found[real] = None

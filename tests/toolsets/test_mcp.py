@@ -334,6 +334,13 @@ def test_confirmation_is_the_hosts_to_ask_for():
     with closing(honest(prefix="t_", requires_confirmation=["t_die"])) as source:
         tools = load(source)
         assert [n for n, tool in tools.items() if tool.spec.requires_confirmation] == ["t_die"]
+    with (
+        closing(hostile("fine", requires_confirmation=["tol"])) as source,
+        pytest.raises(SourceError) as caught,
+    ):
+        load(source)
+    assert caught.value.code == "unknown_tools"
+    assert caught.value.valid == ("tool",)
 
 
 @slow

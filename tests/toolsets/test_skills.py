@@ -271,10 +271,10 @@ def test_02_roots_are_paths_or_lists_of_them(tmp_path, form):
     assert [s.name for s in Skills.discover(form(tmp_path))] == ["a"]
 
 
-@pytest.mark.parametrize("what", ["missing", "file", "nul"])
+@pytest.mark.parametrize("what", ["missing", "file", "nul", 7, None, b"bytes"])
 def test_02_a_root_that_is_no_directory_is_an_error(tmp_path, what):
     (tmp_path / "file").write_text("x")
-    root = "a\0b" if what == "nul" else tmp_path / what
+    root = {"missing": tmp_path / "missing", "file": tmp_path / "file", "nul": "a\0b"}.get(what, what)
     for call in (Skills.discover, Skills.source):
         with pytest.raises(SkillError) as caught:
             call([root])

@@ -150,6 +150,7 @@ class MCPSource(ToolSource):
             self._listed(tool, shown) for tool in tools if (shown := self._shown(tool.name)) is not None
         ]
         _check_names(tools, listed)
+        self._check_confirmed(listed)
         return listed
 
     async def run_tool(self, name: str, arguments: dict[str, Any], config: Any, context: ToolContext) -> Any:
@@ -177,6 +178,20 @@ class MCPSource(ToolSource):
 
     def __repr__(self) -> str:
         return f"MCPSource({self.id!r})"
+
+    def _check_confirmed(self, listed: Sequence[dict[str, Any]]) -> None:
+        """A typo must not leave a tool unconfirmed."""
+        if isinstance(self._confirm, bool):
+            return
+        names = [item["name"] for item in listed]
+        unknown = [name for name in self._confirm if name not in names]
+        if unknown:
+            raise SourceError(
+                f"`requires_confirmation` names {unknown[0]!r:.100}, which the source does not list",
+                code="unknown_tools",
+                value=unknown,
+                valid=names[:50],
+            )
 
     def _shown(self, name: str) -> str | None:
         return self.names.get(name, f"{self.prefix}{name}")
