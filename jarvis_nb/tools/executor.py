@@ -205,6 +205,7 @@ class ToolExecutor:
         except asyncio.CancelledError:
             out.status = "abandoned" if job and job[0].started else "cancelled"
             out.ran = not job or job[0].started
+            out.steps = context.steps
             out.give_up()
             raise
         except KeyboardInterrupt:

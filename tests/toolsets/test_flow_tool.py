@@ -5,13 +5,13 @@ import json
 from typing import Any
 
 import pytest
-from jarvis_nb.tools.action import as_tool
-from jarvis_nb.tools.executor import Outcome
 
 from jarvis_nb import Flow, ToolExecutor, Toolset, action
 from jarvis_nb.core.errors import ToolError
 from jarvis_nb.core.types import ToolCall
+from jarvis_nb.tools.action import as_tool
 from jarvis_nb.tools.base import BaseTool, ToolContext
+from jarvis_nb.tools.executor import Outcome
 from jarvis_nb.toolsets.flow import FlowError, FlowFailed
 
 
@@ -176,6 +176,33 @@ def test_28_a_flow_that_overran_ends_by_itself_with_its_steps():
     assert outcome.error.code == "flow_timeout"
     assert outcome.steps is not None
     assert [(s["name"], s["status"]) for s in outcome.steps] == [("a", "error")]
+
+
+def test_28_a_cancelled_flow_s_outcome_has_its_steps():
+    """toolsets.md 28; flows.md Running 8 and 10."""
+
+    @action
+    async def slow() -> int:
+        """Take long."""
+        await asyncio.sleep(5)
+        return 1
+
+    flow = Flow("f", "A flow.")
+    flow.output(flow.step("b", apply_discount, total_cents=flow.step("a", slow), percent=1))
+    call = ToolCall("call_1", "f", "{}")
+    outcome = Outcome(call)
+
+    async def ask() -> None:
+        task = asyncio.ensure_future(ToolExecutor([flow]).run(call, outcome=outcome))
+        await asyncio.sleep(0.02)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    asyncio.run(ask())
+    assert outcome.status == "cancelled"
+    assert outcome.steps is not None
+    assert [(s["name"], s["status"]) for s in outcome.steps] == [("a", "cancelled"), ("b", "cancelled")]
 
 
 def test_arguments_a_flow_refuses_never_enter_it():
