@@ -8,14 +8,16 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
 from rich.markup import escape
+from rich.progress import Progress
 from rich.table import Table
 
 from jarvis_nb.core.errors import InvalidRequest, JarvisError, SkillError, ToolsetError
@@ -46,7 +48,7 @@ def main() -> None:
 
 
 @contextmanager
-def exit_codes() -> Iterator[None]:
+def exit_codes() -> Generator[None]:
     """Turn errors into messages on stderr and exit codes."""
     try:
         yield
@@ -274,9 +276,13 @@ def models_fetch(
     with exit_codes():
         from jarvis_nb.engines import models
 
-        path = models.fetch(
-            name or models.DEFAULT, progress=lambda text: err.print(f"[dim]{escape(str(text))}[/]")
-        )
+        with Progress(console=err, transient=True) as bar:
+            task = bar.add_task("the model", total=None)
+
+            def report(done: float, total: float, text: str) -> None:
+                bar.update(task, completed=done, total=total or None, description=escape(text))
+
+            path = models.fetch(name or models.DEFAULT, progress=report)
         err.print(f"the model is at {escape(str(path))}")
 
 
@@ -286,12 +292,9 @@ def models_list(as_json: AsJson = False) -> None:
     with exit_codes():
         from jarvis_nb.engines import models
 
-        rows = [m.to_dict() for m in models.list_models()]
-        _print_rows(
-            rows,
-            {"name": "name", "fetched": "fetched", "license": "license", "path": "path"},
-            as_json=as_json,
-        )
+        rows = [asdict(status) for status in models.list_models()]
+        columns = {"name": "name", "installed": "installed", "license": "license", "path": "path"}
+        _print_rows(rows, columns, as_json=as_json)
 
 
 @models_app.command("remove")

@@ -89,12 +89,12 @@ class ToolsetHandle:
         from jarvis_nb.tools.action import as_tool
 
         try:
-            made = self._functions.get(item)
-            if made is None:
-                made = self._functions[item] = as_tool(item)
+            held = self._functions.get(item)
         except TypeError:  # not hashable or not weakly referable: made anew each time
             return as_tool(item)
-        return made
+        if held is None:
+            held = self._functions[item] = as_tool(item)
+        return held
 
     def _wiring(self, name: str) -> dict[str, Any]:
         jarvis = self._jarvis()
