@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from jarvis_nb import Skills, ToolContext, ToolError
 from jarvis_nb.core.errors import SkillError, SourceError
-from jarvis_nb.toolsets.frontmatter import Refused, fields, split
+from jarvis_nb.toolsets.frontmatter import Refused, _simple_fields, _yaml_fields, fields, split
 from jarvis_nb.toolsets.source import SourceSpec, load_sources
 
 CASES = Path(__file__).parent / "skills"
@@ -547,6 +547,23 @@ def test_a_body_comes_back_as_it_was_or_the_file_is_refused(body):
 def test_any_bytes_are_fields_or_refused(data):
     for found in (outcome(data), outcome(b"---\n" + data + b"\n---\n")):
         assert isinstance(found, str) or len({field.key.text for field in found[2]}) == len(found[2])
+
+
+line = st.text("abz-: #'\"[]{}!&*|>%@`,.059YyNn~=?\\é", max_size=12)
+
+
+@given(
+    st.lists(
+        st.tuples(st.sampled_from(["name", "a-b", "description", "x", "yes"]), line), min_size=1, max_size=4
+    )
+)
+@example([("name", "yes")])
+@example([("name", "a"), ("name", "b")])
+def test_simple_lines_are_read_as_yaml_reads_them(pairs):
+    front = "".join(f"{key}: {value}\n" for key, value in pairs)
+    simple = _simple_fields(front)
+    if simple is not None:
+        assert simple == _yaml_fields(front)
 
 
 @given(st.text(st.characters(min_codepoint=32, max_codepoint=126), min_size=1, max_size=80))
