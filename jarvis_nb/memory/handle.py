@@ -109,7 +109,8 @@ class MemoryHandle(MemoryBackend):
         """Return the best passages as a list of dictionaries: content, score, source, metadata, id."""
         from jarvis_nb.memory.hits import Hits
 
-        return Hits(query, (hit.to_dict() for hit in self.retrieve(query, top_k)))
+        hits = self.retrieve(query, top_k) if self.configured else []
+        return Hits(query, (hit.to_dict() for hit in hits))
 
     def stats(self) -> dict[str, Any]:
         """Return the number of passages (``count``), of indexed files, and what the memory is."""

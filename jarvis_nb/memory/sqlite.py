@@ -160,7 +160,14 @@ class SQLiteMemory(TextMemory):
         connection.executemany(
             INSERT,
             (
-                (row, content_hash(chunk), chunk.source, dumps(chunk.metadata), file, chunk.content)
+                (
+                    row,
+                    content_hash(chunk),
+                    chunk.source,
+                    dumps(chunk.metadata) if chunk.metadata else "{}",
+                    file,
+                    chunk.content,
+                )
                 for row, chunk in enumerate(chunks, first)
             ),
         )

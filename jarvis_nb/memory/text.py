@@ -91,7 +91,9 @@ def storable(chunk: Chunk) -> Chunk:
     """
     if not isinstance(chunk.metadata, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance] - as above
         raise InvalidRequest(f"metadata is {chunk.metadata!r:.100}", value=chunk.metadata, hint="give a dict")
-    metadata: dict[str, Any] = portable(dict(chunk.metadata), "metadata") if chunk.metadata else {}
+    if not chunk.metadata and not _UNSTORABLE.search(chunk.content) and not _UNSTORABLE.search(chunk.source):
+        return chunk
+    metadata: dict[str, Any] = portable(dict(chunk.metadata), "metadata")
     return Chunk(_UNSTORABLE.sub("\ufffd", chunk.content), _UNSTORABLE.sub("\ufffd", chunk.source), metadata)
 
 

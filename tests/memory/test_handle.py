@@ -51,6 +51,13 @@ def test_hits_show_themselves(docs):
         assert repr(memory.search("zeppelin")) == "no passages for 'zeppelin'"
 
 
+def test_an_empty_memory_finds_nothing():
+    """A person who searches before anything is in it is told just that, and nothing is opened."""
+    with MemoryHandle() as memory:
+        assert memory.search("orders") == []
+        assert memory.stats()["count"] == 0
+
+
 def test_opened_on_first_use(tmp_path):
     """Nothing is made before it is needed."""
     memory = MemoryHandle(tmp_path / "m.db")
