@@ -406,12 +406,14 @@ def test_26_a_server_that_lists_badly_is_an_error_that_names_it(mode, code, says
 @pytest.mark.parametrize(
     "mode", ["hang at start", "hang at list", "endless junk at list", "endless complaints at list"]
 )
-def test_26_a_server_that_hangs_costs_its_time_and_no_more(mode):
+def test_26_a_server_that_hangs_costs_its_time_and_no_more_and_is_ended(mode, tmp_path):
+    pid = tmp_path / "pid"
     start = time.perf_counter()
-    with closing(hostile(mode)) as source, pytest.raises(SourceError) as caught:
+    with closing(hostile(mode, str(pid))) as source, pytest.raises(SourceError) as caught:
         load(source, timeout=0.5)
     assert time.perf_counter() - start < 5
     assert caught.value.code == "source_timeout"
+    assert not alive(int(pid.read_text()))
 
 
 def test_26_a_command_that_does_not_exist():

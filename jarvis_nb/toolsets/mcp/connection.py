@@ -145,7 +145,7 @@ class Connection:
             try:
                 await asyncio.wait({held.task, held.ready}, return_when=asyncio.FIRST_COMPLETED)
             except asyncio.CancelledError:
-                held.task.cancel()
+                held.give_up()
                 raise
             if held.ready.done():
                 return held
@@ -167,7 +167,7 @@ class Connection:
         if self._held is not None:
             self._held.closing.set()
             if not self._held.ready.done():
-                self._held.task.cancel()
+                self._held.give_up()
 
     def _lost(self, held: _Held, what: str) -> Lost:
         reason = "" if held.failure is None else f": {_leaf(held.failure)}"
@@ -193,7 +193,14 @@ class _Held:
         self.closing = asyncio.Event()
         self.ready: asyncio.Future[ClientSession] = asyncio.get_running_loop().create_future()
         self.failure: BaseException | None = None
+        self.given_up = False
         self.task = asyncio.get_running_loop().create_task(self._hold(config))
+
+    def give_up(self) -> None:
+        """Cancel the opening, once: a second cancellation would interrupt the clearing up after the first."""
+        if not self.given_up:
+            self.given_up = True
+            self.task.cancel()
 
     async def _hold(self, config: dict[str, Any]) -> None:
         from mcp import Client

@@ -134,18 +134,24 @@ async def _end(process: Process) -> None:
     import anyio
 
     assert process.stdin  # noqa: S101 - as above
-    with suppress(OSError, anyio.BrokenResourceError, anyio.ClosedResourceError):
-        await process.stdin.aclose()
-    for send in (None, signal.SIGTERM, getattr(signal, "SIGKILL", signal.SIGTERM)):
-        if send is not None:
-            _signal(process, send)
-        with anyio.move_on_after(GRACE_SECONDS):
-            await process.wait()
-        if process.returncode is not None:
-            break
-    if os.name == "posix":
-        _signal(process, signal.SIGKILL)  # children that outlived it
+    try:
+        with suppress(OSError, anyio.BrokenResourceError, anyio.ClosedResourceError):
+            await process.stdin.aclose()
+        if not await _ended(process):
+            _signal(process, signal.SIGTERM)
+            await _ended(process)
+    finally:  # also when this is cancelled; and children may have outlived it
+        _signal(process, getattr(signal, "SIGKILL", signal.SIGTERM))
+    await _ended(process)
     await process.aclose()
+
+
+async def _ended(process: Process) -> bool:
+    import anyio
+
+    with anyio.move_on_after(GRACE_SECONDS):
+        await process.wait()
+    return process.returncode is not None
 
 
 def _signal(process: Process, number: signal.Signals) -> None:

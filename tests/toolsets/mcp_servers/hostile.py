@@ -113,6 +113,8 @@ def answer(method, params):
 
 
 def main():
+    if len(sys.argv) > 2:
+        Path(sys.argv[2]).write_text(str(os.getpid()))
     if MODE == "stubborn":
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
     if MODE == "has a child":
