@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import ssl
 from collections.abc import AsyncGenerator, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import aiohttp
+from multidict import CIMultiDict
 
 from jarvis_nb.engines.perloop import PerLoop
 from jarvis_nb.engines.transport import (
@@ -23,6 +26,18 @@ from jarvis_nb.engines.transport import (
 )
 
 
+class _ClosedError(Exception):
+    """Wakes who still reads when the engine is closed: aiohttp would leave him waiting for ever."""
+
+
+@dataclass(slots=True)
+class _Session:
+    """A session and the answers that are still read on it."""
+
+    http: aiohttp.ClientSession
+    live: set[aiohttp.ClientResponse] = field(default_factory=set[aiohttp.ClientResponse])
+
+
 class AiohttpTransport(Transport):
     """Requests over ``aiohttp``, without a limit of connections.
 
@@ -33,35 +48,36 @@ class AiohttpTransport(Transport):
     """
 
     def __init__(self, headers: Mapping[str, str], timeouts: Timeouts, url: str) -> None:
-        self._headers, self._timeouts, self._url = headers, timeouts, url
-        self._proxy: dict[str, Any] = {}
+        # Given with each request: aiohttp sends a session's own headers, and so the key, to a proxy too.
+        self._headers = CIMultiDict(headers)
+        self._timeouts, self._url = timeouts, url
+        self._proxy: str | None = None
         self._sessions = PerLoop(self._session, _close_session, _drop_session)
 
-    def _session(self) -> aiohttp.ClientSession:
+    def _session(self) -> _Session:
+        self._proxy = proxy_for(self._url)
         secure = self._url.startswith("https:")
-        proxy = proxy_for(self._url)
-        if proxy is not None:
-            address, credentials = proxy
-            self._proxy = {"proxy": address, "proxy_headers": credentials}
-        return aiohttp.ClientSession(
+        http = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(limit=0, ssl=trust() if secure else True),
-            headers=self._headers,
             cookie_jar=aiohttp.DummyCookieJar(),
             timeout=aiohttp.ClientTimeout(
                 total=None, sock_connect=self._timeouts.connect, sock_read=self._timeouts.read
             ),
         )
+        return _Session(http)
 
     async def send(self, method: str, url: str, body: bytes | None = None) -> Answer:  # noqa: D102 - as the seam says
         session = await self._sessions.get()
         try:
-            return AiohttpAnswer(
-                await session.request(method, url, data=body, allow_redirects=False, **self._proxy)
+            response = await session.http.request(
+                method, url, data=body, headers=self._headers, allow_redirects=False, proxy=self._proxy
             )
         except Exception as error:
             fault = _fault(error)
             if fault is None:
                 raise
+        else:
+            return AiohttpAnswer(response, session.live)
         raise fault  # outside the handler: aiohttp's errors hold the request's headers, and so the key
 
     async def close(self) -> None:  # noqa: D102
@@ -71,10 +87,11 @@ class AiohttpTransport(Transport):
 class AiohttpAnswer(Answer):
     """An answer over aiohttp."""
 
-    def __init__(self, response: aiohttp.ClientResponse) -> None:
-        self._response = response
+    def __init__(self, response: aiohttp.ClientResponse, live: set[aiohttp.ClientResponse]) -> None:
+        self._response, self._live = response, live
         self.status = response.status
         self.headers = response.headers
+        live.add(response)
 
     async def read(self) -> bytes:  # noqa: D102
         try:
@@ -83,6 +100,8 @@ class AiohttpAnswer(Answer):
             fault = _fault(error)
             if fault is None:
                 raise
+        finally:
+            self._live.discard(self._response)
         raise fault
 
     async def blocks(self) -> AsyncGenerator[bytes]:  # noqa: D102
@@ -98,6 +117,7 @@ class AiohttpAnswer(Answer):
         raise fault
 
     async def close(self) -> None:  # noqa: D102
+        self._live.discard(self._response)
         self._response.close()
 
 
@@ -119,7 +139,9 @@ def _fault(error: Exception) -> TransportError | None:
     for kinds, fault, words in _FAULTS:
         if isinstance(error, kinds):
             return TransportError(fault, words or _reason(error))
-    if isinstance(error, RuntimeError) and "closed" in str(error).lower():
+    if isinstance(error, _ClosedError) or (
+        isinstance(error, RuntimeError) and "closed" in str(error).lower()
+    ):
         return TransportError("closed", "the engine was closed meanwhile")
     return None
 
@@ -131,9 +153,14 @@ def _reason(error: Exception) -> str:
     return os.strerror(number) if number in errno.errorcode else str(cause)
 
 
-async def _close_session(session: aiohttp.ClientSession) -> None:
-    await session.close()
+async def _close_session(session: _Session) -> None:
+    for response in tuple(session.live):
+        response.content.set_exception(_ClosedError())
+    await session.http.close()
 
 
-def _drop_session(session: aiohttp.ClientSession) -> None:
-    session.detach()  # its loop is dead, nothing can be closed in good order: at least nothing complains
+def _drop_session(session: _Session) -> None:
+    # Its loop is dead: there is nothing to wait for, so the coroutine ends at its first step.
+    closing = session.http.close()
+    with contextlib.suppress(StopIteration):
+        closing.send(None)

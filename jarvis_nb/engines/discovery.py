@@ -97,7 +97,7 @@ def find_engine(
         OpenAIEngine('ollama', base_url='http://127.0.0.1:11434/v1')
     """
     looked: list[Found] = []
-    for found in _look(key, config):
+    for found in _look(key or (config.engine if config else None), config):
         looked.append(found)
         if not found.usable:
             continue

@@ -252,16 +252,16 @@ def overdue(host: Host) -> EngineError:
 
 def unreachable(host: Host, error: TransportError) -> EngineError | PassingFailure:
     """Return the error for a request that failed below HTTP; a reset may pass."""
-    connect, read = host.timeouts.connect, host.timeouts.read
+    connect, read = _within(host.timeouts.connect), _within(host.timeouts.read)
     if error.fault == "overdue":
         return overdue(host)
     if error.fault == "connect_timeout":
         return EngineError(
-            f"{host.name} took no connection within {connect:g} s", code="timeout", hint=_start_hint(host)
+            f"{host.name} took no connection {connect}", code="timeout", hint=_start_hint(host)
         )
     if error.fault == "read_timeout":
         return EngineError(
-            f"{host.name} sent nothing for {read:g} s",
+            f"{host.name} sent nothing {read}",
             code="timeout",
             hint="it may still be loading or reading the prompt: timeout= waits longer",
         )
@@ -276,6 +276,10 @@ def unreachable(host: Host, error: TransportError) -> EngineError | PassingFailu
         f"{host.name}: {words.format(detail=host.clean(error.detail)[:SHOWN])}", code="connection", hint=hint
     )
     return PassingFailure(failure) if error.fault == "reset" else failure
+
+
+def _within(seconds: float | None) -> str:
+    return "in time" if seconds is None else f"within {seconds:g} s"
 
 
 def _start_hint(host: Host) -> str:

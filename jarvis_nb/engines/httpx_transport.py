@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Mapping
-from typing import Any
 
 import httpx
 
@@ -25,7 +24,7 @@ class HttpxTransport(Transport):
 
     Args:
         headers: Sent with every request.
-        timeouts: Seconds to wait; None leaves it to the client.
+        timeouts: Seconds to wait.
         url: Any address of the server.
         client: A client of the user's, which is never closed here.
     """
@@ -33,29 +32,31 @@ class HttpxTransport(Transport):
     def __init__(
         self,
         headers: Mapping[str, str],
-        timeouts: Timeouts | None,
+        timeouts: Timeouts,
         url: str,
         client: httpx.AsyncClient | None = None,
     ) -> None:
-        self._headers, self._timeouts, self._url, self._given = headers, timeouts, url, client
+        self._headers, self._url, self._given = headers, url, client
         self._clients = PerLoop(self._client, _close_client, _drop_client)
-        self._options: dict[str, Any] = {}
+        # A client of the user's keeps its own time-outs where none were asked for.
+        asked = timeouts.connect is not None or timeouts.read is not None
+        limits = httpx.Timeout(timeouts.read, connect=timeouts.connect)
+        self._timeout = limits if asked else httpx.USE_CLIENT_DEFAULT
 
     def _client(self) -> httpx.AsyncClient:
-        proxy = proxy_for(self._url)
         return httpx.AsyncClient(
             trust_env=False,
             verify=trust() if self._url.startswith("https:") else False,  # http has nothing to verify with
             limits=httpx.Limits(max_connections=None, max_keepalive_connections=None),
-            proxy=None if proxy is None else httpx.Proxy(proxy[0], headers=proxy[1]),
+            proxy=proxy_for(self._url),
         )
 
     async def send(self, method: str, url: str, body: bytes | None = None) -> Answer:  # noqa: D102
         client = self._given or await self._clients.get()
-        if self._timeouts is not None and not self._options:
-            self._options = {"timeout": httpx.Timeout(self._timeouts.read, connect=self._timeouts.connect)}
         try:
-            request = client.build_request(method, url, content=body, headers=self._headers, **self._options)
+            request = client.build_request(
+                method, url, content=body, headers=self._headers, timeout=self._timeout
+            )
             return HttpxAnswer(await client.send(request, stream=True, follow_redirects=False))
         except Exception as error:
             fault = _fault(error)

@@ -42,10 +42,11 @@ class OpenAIEngine(InferenceEngine):
         preset: The kind of server, such as ``ollama`` (see :data:`~jarvis_nb.engines.presets.PRESETS`).
             Without it the one whose host ``base_url`` names, else ``openai``.
         model: The model when an ask names none. A server with a single model needs none.
-        http_client: An ``httpx.AsyncClient`` of your own; it keeps its settings, and you close it.
+        http_client: An ``httpx.AsyncClient`` of your own; it keeps its settings, its time-outs too where none
+            are given here, and you close it.
         timeout: Seconds without a byte before the server counts as hanging. Without it the preset's: 120, and
             600 for local servers, which load a model or read a prompt in silence.
-        connect_timeout: Seconds that a connection may take.
+        connect_timeout: Seconds that a connection may take: 5.
         total_timeout: Seconds that a call may take as a whole, its repetitions too; None for no such limit.
         retries: Further tries after 429, 502, 503, 529 and connections that the server broke.
         max_wait: Seconds to wait before one of them at most, whatever ``Retry-After`` says.
@@ -74,7 +75,7 @@ class OpenAIEngine(InferenceEngine):
         model: str = "",
         http_client: Any = None,
         timeout: float | None = None,
-        connect_timeout: float = 5.0,
+        connect_timeout: float | None = None,
         total_timeout: float | None = None,
         retries: int = 2,
         max_wait: float = 30.0,
@@ -94,8 +95,10 @@ class OpenAIEngine(InferenceEngine):
         self._schemas = "strict" if strict else "default"
         self._key = Hidden(api_key)
         self._headers = Hidden(dict(headers or {}))
-        read = self._preset.timeout if timeout is None else timeout
-        self._timeouts = Timeouts(connect_timeout, read, total_timeout)
+        if http_client is None:
+            timeout = self._preset.timeout if timeout is None else timeout
+            connect_timeout = 5.0 if connect_timeout is None else connect_timeout
+        self._timeouts = Timeouts(connect_timeout, timeout, total_timeout)
         self._policy = RetryPolicy(retries, max_wait)
         self._params = {**self._preset.params, **(params or {})}
         if wrong := sorted(RESERVED & self._params.keys()):

@@ -4,9 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import weakref
 from collections.abc import AsyncGenerator, Awaitable, Callable
+from concurrent.futures import Future
 from typing import Any, Generic, TypeVar
+
+log = logging.getLogger("jarvis_nb.engines")
+
+PATIENCE_SECONDS = 1.0
+"""How long closing waits for another loop."""
 
 T = TypeVar("T")
 
@@ -54,12 +61,11 @@ class PerLoop(Generic[T]):
                 await keeper.aclose()
             elif loop.is_closed():
                 self._drop(resource)
-            elif loop.is_running():
-                closing = asyncio.wrap_future(asyncio.run_coroutine_threadsafe(_close(keeper), loop))
-                with contextlib.suppress(TimeoutError):  # that loop is busy: it closes when it gets to it
-                    await asyncio.wait_for(closing, 1.0)
             else:
-                _close_later(loop, keeper)
+                closing = _close_on(loop, keeper)
+                if loop.is_running():
+                    with contextlib.suppress(TimeoutError):  # that loop is busy: it closes when it gets to it
+                        await asyncio.wait_for(asyncio.wrap_future(closing), PATIENCE_SECONDS)
 
 
 async def _keep(
@@ -73,18 +79,26 @@ async def _keep(
     try:
         yield resource
     finally:
-        held.pop(loop, None)
+        if loop in held and held[loop][0] is resource:  # not one that was opened meanwhile
+            del held[loop]
         await free(resource)
 
 
-async def _close(keeper: AsyncGenerator[Any]) -> None:
-    await keeper.aclose()
+def _close_on(loop: asyncio.AbstractEventLoop, keeper: AsyncGenerator[Any]) -> Future[None]:
+    """Close a resource on its own loop, as soon as that runs; return what tells that it is closed."""
+    closed: Future[None] = Future()
 
+    async def close() -> None:
+        try:
+            await keeper.aclose()
+        except Exception:
+            log.exception("a connection could not be closed")
+        finally:
+            closed.set_result(None)
 
-def _close_later(loop: asyncio.AbstractEventLoop, keeper: AsyncGenerator[Any]) -> None:
-    """Close a resource on its loop as soon as that runs."""
-    with contextlib.suppress(RuntimeError):  # it was closed in this instant
-        loop.call_soon_threadsafe(lambda: loop.create_task(_close(keeper)))
+    with contextlib.suppress(RuntimeError):  # the loop was closed in this instant
+        loop.call_soon_threadsafe(lambda: loop.create_task(close()))
+    return closed
 
 
 def _release(
@@ -96,4 +110,4 @@ def _release(
         if loop.is_closed():
             drop(resource)
         else:
-            _close_later(loop, keeper)
+            _close_on(loop, keeper)

@@ -202,8 +202,10 @@ class ReplayEngine(InferenceEngine):
                 f"{self.path.name} holds no request", code="replay_mismatch", hint="record it again"
             )
         found = [list(differences(exchange.request, asked)) for exchange in exchanges]
-        # The nearest: what was to come next, unless another recorded request differs in less.
-        nearest = min(range(len(found)), key=lambda i: (len(found[i]), exchanges[i].used, i))
+        # The nearest is at the same point of a run, and differs in least; of equals the one that was to come next.
+        length = len(asked["messages"])
+        distance = [abs(len(exchange.request["messages"]) - length) for exchange in exchanges]
+        nearest = min(range(len(found)), key=lambda i: (distance[i], len(found[i]), exchanges[i].used, i))
         shown = "; ".join(found[nearest][:MOST_DIFFERENCES])
         more = len(found[nearest]) - MOST_DIFFERENCES
         return EngineError(

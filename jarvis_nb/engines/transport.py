@@ -7,14 +7,13 @@ client of the user's own, such as one over ``httpx.MockTransport``, and takes ov
 
 from __future__ import annotations
 
-import base64
 from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass
 from importlib.util import find_spec
 from inspect import iscoroutinefunction
 from typing import TYPE_CHECKING, Any, Literal
-from urllib.parse import unquote, urlsplit
+from urllib.parse import urlsplit
 
 from jarvis_nb.core.errors import InvalidRequest
 
@@ -52,8 +51,8 @@ class TransportError(Exception):
 class Timeouts:
     """Seconds to wait: for a connection, for the next byte of an answer, for a call as a whole."""
 
-    connect: float = 5.0
-    read: float = 120.0
+    connect: float | None = 5.0
+    read: float | None = 120.0
     total: float | None = None
 
 
@@ -143,10 +142,13 @@ def trust() -> ssl.SSLContext:
     return ssl.create_default_context(cafile=certifi.where())
 
 
-def proxy_for(url: str) -> tuple[str, dict[str, str]] | None:
-    """Return the environment's proxy for an address and the headers it needs, or None.
+def proxy_for(url: str) -> str | None:
+    """Return the environment's proxy for an address, with its credentials, or None.
 
     Loopback is never reached through a proxy, whatever NO_PROXY says.
+
+    Raises:
+        TransportError: The proxy speaks something else than HTTP.
     """
     parts = urlsplit(url)
     host = parts.hostname or ""
@@ -158,14 +160,11 @@ def proxy_for(url: str) -> tuple[str, dict[str, str]] | None:
     proxy = found.get(parts.scheme) or found.get("all")
     if not proxy or proxy_bypass(host):
         return None
-    address = urlsplit(proxy if "://" in proxy else f"http://{proxy}")
-    if address.scheme not in ("http", "https"):
-        raise TransportError("proxy", f"{address.scheme} proxies are not spoken here")
-    headers: dict[str, str] = {}
-    if address.username:
-        pair = f"{unquote(address.username)}:{unquote(address.password or '')}"
-        headers["Proxy-Authorization"] = f"Basic {base64.b64encode(pair.encode()).decode()}"
-    return f"{address.scheme}://{address.netloc.rpartition('@')[2]}", headers
+    proxy = proxy if "://" in proxy else f"http://{proxy}"
+    scheme = urlsplit(proxy).scheme
+    if scheme not in ("http", "https"):
+        raise TransportError("proxy", f"{scheme} proxies are not spoken here")
+    return proxy
 
 
 def is_loopback(host: str) -> bool:
