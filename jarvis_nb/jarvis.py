@@ -75,7 +75,7 @@ class Jarvis:
         self.memory = MemoryHandle(memory, self.config, bus=self.bus)
         self.toolsets = ToolsetHandle(self)
         self.tools = list(self.toolsets.resolve(tools)) if tools else []
-        self.tool_sources = list(tool_sources)
+        self.tool_sources: list[Any] = list(tool_sources)
         self.approve = approve
         self.always: set[str] = set()
         make_approver(approve, self.always)  # a wrong setting fails in this cell
@@ -267,12 +267,14 @@ class Jarvis:
 
     async def aclose(self) -> None:
         """Close, for ``await``; see :meth:`close`."""
-        for given in self.tool_sources:
-            source = given[0] if isinstance(given, tuple) else given
-            if hasattr(source, "aclose") and not isinstance(source, type):
-                await source.aclose()
-        await self.engines.close()
-        self.memory.close()
+        try:
+            if self.tool_sources:
+                from jarvis_nb.toolsets.source import close_sources, source_specs
+
+                await close_sources(source_specs(self.tool_sources))
+        finally:
+            await self.engines.close()
+            self.memory.close()
 
     def __enter__(self) -> Self:
         return self

@@ -39,12 +39,12 @@ class ToolsetHandle:
         assert jarvis is not None  # noqa: S101 - an ask holds it
         own = self.resolve(jarvis.tools if given is None else given)
         if jarvis.tool_sources:
-            from jarvis_nb.toolsets.source import load_sources
+            from jarvis_nb.toolsets.source import load_sources, source_specs
 
-            own = [
-                *own,
-                *await load_sources(jarvis.tool_sources, context, taken={t.name: "the agent" for t in own}),
-            ]
+            # A spec keeps what it checked and opened: made once, here, so that a bad one is the ask's error.
+            jarvis.tool_sources = source_specs(jarvis.tool_sources)
+            taken = {tool.name: "the agent" for tool in own}
+            own = [*own, *await load_sources(jarvis.tool_sources, context, taken=taken)]
         return self._toolset(own)
 
     def resolve(self, given: Any) -> list[BaseTool]:
