@@ -52,6 +52,8 @@ def probe(base_url: str) -> Probe:
         return Probe(problem="nothing listens there")
     except (OSError, http.client.HTTPException, ValueError) as error:
         return Probe(problem=f"does not answer: {error or type(error).__name__}")
+    if status in (401, 403):
+        return Probe(problem="asks for a key: give it with base_url and api_key")
     try:
         entries: Any = json.loads(body)["data"]
         named = [entry for entry in entries if isinstance(entry["id"], str)]
