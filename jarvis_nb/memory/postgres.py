@@ -174,6 +174,11 @@ class PostgresMemory(TextMemory):
             self._run(cursor, "DROP TABLE IF EXISTS {vectors}, {vector_table}")
         self._prepare_vectors()
 
+    def __del__(self) -> None:
+        connection: Connection[Any] | None = getattr(self, "_connection", None)
+        if connection is not None:
+            connection.close()
+
     def __repr__(self) -> str:
         return f"PostgresMemory(table={self.table!r}{'' if self._vectors else ', words only'})"
 

@@ -115,6 +115,11 @@ class SQLiteMemory(TextMemory):
                 self._closed = True
                 self._connection.close()
 
+    def __del__(self) -> None:
+        connection: sqlite3.Connection | None = getattr(self, "_connection", None)
+        if connection is not None:  # a notebook's memory that nobody closed: Python 3.13 warns of those
+            connection.close()
+
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.db_path!r})"
 

