@@ -246,6 +246,21 @@ def _inline(coroutine: Coroutine[Any, Any, T]) -> T:
     raise RuntimeError("this browser cannot wait in synchronous code: use `await` with the a… method instead")
 
 
+class Heart:
+    """Wakes the running loop every 100 ms until it is stopped; see :func:`heartbeat`."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._beat()
+
+    def _beat(self) -> None:
+        self._next = self._loop.call_later(HEARTBEAT_SECONDS, self._beat)
+
+    def stop(self) -> None:
+        """Let the loop sleep again."""
+        self._next.cancel()
+
+
 @contextlib.asynccontextmanager
 async def heartbeat() -> AsyncGenerator[None]:
     """Keep the running loop awake while a request is in flight.
@@ -253,14 +268,8 @@ async def heartbeat() -> AsyncGenerator[None]:
     A Jupyter kernel cancels an awaiting cell through a callback that does not wake a sleeping loop
     (ipykernel 7.4), so a stop button takes effect only when something else wakes it.
     """
-    loop = asyncio.get_running_loop()
-
-    def beat() -> None:
-        handles[:] = [loop.call_later(HEARTBEAT_SECONDS, beat)]
-
-    handles: list[asyncio.TimerHandle] = []
-    beat()
+    heart = Heart()
     try:
         yield
     finally:
-        handles[0].cancel()
+        heart.stop()

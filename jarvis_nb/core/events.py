@@ -124,11 +124,12 @@ class EventBus:
     def publish(self, event_type: EventType, /, **data: Any) -> None:
         """Publish one event. A subscriber that raises is logged and the others still run."""
         if self.active:
-            payload: dict[str, Any] = {}
             room = [MAX_VALUES]
             for key, value in data.items():
-                payload[key] = _bounded(value, 0, room)
-            self._deliver(self._record(event_type, payload))
+                kind = type(value)
+                if not (kind in _ATOMS or (kind is str and len(value) <= MAX_TEXT)):
+                    data[key] = _bounded(value, 0, room)
+            self._deliver(self._record(event_type, data))
 
     def _record(self, event_type: EventType, payload: dict[str, Any]) -> Event:
         # The locks are held one inside the other: what a bus records is in the order of its numbers,
@@ -168,15 +169,23 @@ def bounded(value: Any) -> Any:
 
 def _bounded(value: Any, depth: int, room: list[int]) -> Any:
     room[0] -= 1
-    if value is None or isinstance(value, bool | int | float | str):
+    kind = type(value)
+    if kind in _ATOMS or (kind is str and len(value) <= MAX_TEXT):
+        return value
+    if isinstance(value, _SCALARS):
         return _scalar(value)
     if depth < MAX_DEPTH and room[0] > 0:
         if isinstance(value, dict):
             items = itertools.islice(value.items(), MAX_ITEMS)
             return {_key(k): _bounded(v, depth + 1, room) for k, v in items if room[0] > 0}
-        if isinstance(value, list | tuple):
+        if isinstance(value, _LISTS):
             return [_bounded(v, depth + 1, room) for v in itertools.islice(value, MAX_ITEMS) if room[0] > 0]
-    return f"<{type(value).__name__}>"
+    return f"<{kind.__name__}>"
+
+
+_ATOMS = frozenset({bool, type(None)})
+_SCALARS = (str, int, float)
+_LISTS = (list, tuple)
 
 
 def _scalar(value: Any) -> Any:
@@ -195,6 +204,8 @@ def _cut(text: str) -> str:
 
 
 def _key(key: Any) -> str:
-    if isinstance(key, str | int | float | None):
+    if type(key) is str and len(key) <= MAX_TEXT:
+        return key
+    if key is None or isinstance(key, _SCALARS):
         return str(_scalar(key))
     return f"<{type(key).__name__}>"

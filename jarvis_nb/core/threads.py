@@ -23,67 +23,61 @@ MOST = 128
 IDLE_SECONDS = 30.0
 
 
+class DeadlinePassed(TimeoutError):  # noqa: N818 - what happened, apart from a TimeoutError of the job's own
+    """The time for a call was over; what it does from now on is ignored."""
+
+
 class Job:
     """One function call on a worker thread."""
 
-    __slots__ = (
-        "_claim",
-        "_done",
-        "_notify",
-        "abandoned",
-        "context",
-        "error",
-        "finished",
-        "fn",
-        "result",
-        "started",
-    )
+    started = False
+    """Whether the function was entered."""
+    finished = False
+    abandoned = False
+    """Whether nobody waits any more."""
+    result: Any = None
+    error: BaseException | None = None
 
     def __init__(self, fn: Callable[[], Any], notify: Callable[[], object] | None = None) -> None:
-        self.fn = fn
+        self.notify = notify
         self.context = contextvars.copy_context()
-        self.started = False
-        self.abandoned = False
-        self.finished = False
-        self.result: Any = None
-        self.error: BaseException | None = None
-        self._notify = notify
-        self._claim = allocate_lock()  # taken by whoever comes first: the worker, or the one who gives up
-        self._done = allocate_lock()
-        self._done.acquire()
+        self.done = allocate_lock()
+        """Held until the job is done."""
+        self.done.acquire()
+        self._todo = [fn]  # taken by whoever comes first: the worker, or the one who gives up
 
     def run(self) -> None:
         """Run the function unless the job was given up before it could start."""
-        if not self._claim.acquire(blocking=False):
+        try:
+            fn = self._todo.pop()
+        except IndexError:
             return
         self.started = True
         try:
-            self.result = self.context.run(self.fn)
+            self.result = self.context.run(fn)
         except BaseException as error:  # a tool may call sys.exit: it is the job's outcome
             self.error = error
         self.finished = True
 
-    def signal(self) -> None:
-        """Tell whoever waits that the job is done."""
-        self._done.release()
-        if self._notify is not None and not self.abandoned:
-            self._notify()
-
     def give_up(self) -> None:
         """Stop waiting: the job never starts, or, where :attr:`started`, its late result is ignored."""
         self.abandoned = True
-        if not self._claim.acquire(blocking=False):
-            self.started = True  # the worker has the claim, and may be just about to say so
+        try:
+            self._todo.pop()
+        except IndexError:
+            self.started = True  # the worker has it, and may be just about to say so
 
     def wait(self, seconds: float | None = None) -> bool:
         """Wait, interruptibly, until the job is done; return whether it is.
 
         On time-out and on an interrupt the job is given up.
         """
+        if seconds is None or seconds > threading.TIMEOUT_MAX:
+            seconds = -1
+        elif seconds < 0:
+            seconds = 0
         try:
-            done = self._done.acquire(
-                timeout=-1 if seconds is None else min(max(seconds, 0), threading.TIMEOUT_MAX)
-            )
+            done = self.done.acquire(True, seconds)
         except BaseException:
             self.give_up()
             raise
@@ -153,7 +147,9 @@ class WorkerPool:
     def _submit_slowly(self, job: Job) -> None:
         if not bridge.HAS_THREADS:
             job.run()
-            job.signal()
+            job.done.release()
+            if job.notify is not None:
+                job.notify()
             return
         # A worker calls itself idle (or gone) and then looks into the queue; here the order is the other way
         # round, so whoever comes second sees the other, and no job is left lying.
@@ -192,7 +188,7 @@ class WorkerPool:
             job_box: Filled with the job, for a caller that must know whether it had started.
 
         Raises:
-            TimeoutError: The deadline passed; the job is given up.
+            DeadlinePassed: The job is given up.
         """
         loop = asyncio.get_running_loop()
         future: asyncio.Future[None] = loop.create_future()
@@ -221,7 +217,7 @@ class WorkerPool:
                 timer.cancel()
         if not job.finished:
             job.give_up()
-            raise TimeoutError
+            raise DeadlinePassed
         return job.value()
 
     def _work(self, worker: _Worker) -> None:
@@ -230,19 +226,23 @@ class WorkerPool:
             worker.job = None
             if job is not None:
                 job.run()
-                # Idle before the caller wakes, so that its next job finds this thread.
-                self._idle.append(worker)
-                job.signal()
-                del job
-            else:
-                self._idle.append(worker)
-            if self._queue and self._take_back(worker):
+            # Idle before the caller wakes, so that its next job finds this thread.
+            self._idle.append(worker)
+            again = bool(self._queue) and self._take_back(worker)
+            if job is not None:
+                done, notify = job.done, None if job.abandoned else job.notify
+                del job  # an idle thread holds nothing
+                done.release()
+                if notify is not None:
+                    notify()
+                    del notify
+            # From here on the caller needs Python's lock: the shorter the way to the next line, the better.
+            if again or worker.wake.acquire(True, IDLE_SECONDS):
                 continue
-            if not worker.wake.acquire(timeout=IDLE_SECONDS):
-                if not self._take_back(worker):
-                    worker.wake.acquire()  # a job came between the time-out and this line
-                elif self._leave():
-                    return
+            if not self._take_back(worker):
+                worker.wake.acquire()  # a job came between the time-out and this line
+            elif self._leave():
+                return
 
     def _leave(self) -> bool:
         with self._lock:

@@ -228,6 +228,9 @@ class Repair:
         return f"round {self.round}: {self.message}" if self.round else self.message
 
 
+_write = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+
+
 def dumps(value: object) -> str:
     """Compact JSON with non-ASCII kept as it is; a lone surrogate is escaped so that it can be encoded.
 
@@ -235,7 +238,9 @@ def dumps(value: object) -> str:
         >>> dumps({"order_id": "ORD-5", "note": "日本語"})
         '{"order_id":"ORD-5","note":"日本語"}'
     """
-    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    text = _write(value)
+    if text.isascii():
+        return text
     try:
         text.encode()
     except UnicodeEncodeError:

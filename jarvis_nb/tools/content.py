@@ -55,7 +55,10 @@ def json_value(value: Any) -> Any:
 
 def convert(value: Any) -> tuple[Any, list[ImageContent]]:
     """Return any value as JSON-ready data, with the images that stand in it as text."""
-    if type(value) is str and value.isascii():
+    kind = type(value)
+    if (kind is str and value.isascii()) or kind is bool or value is None:
+        return value, []
+    if kind is int and -MAX_INT < value < MAX_INT:
         return value, []
     converter = _Converter()
     return converter.convert(value, 0), converter.images
@@ -75,7 +78,8 @@ def render(value: Any) -> str:
 
 def plain_text(value: Any) -> str:
     """Return JSON-ready data as text for the model."""
-    return value if type(value) is str else dumps(value)
+    kind = type(value)
+    return value if kind is str else str(value) if kind is int else dumps(value)
 
 
 def cap_text(text: str, limit: int = MAX_TEXT) -> tuple[str, bool]:

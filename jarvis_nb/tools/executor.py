@@ -3,83 +3,96 @@
 from __future__ import annotations
 
 import asyncio
-import inspect
-import json
-import logging
-import traceback
-from collections.abc import Container, Mapping, Sequence
-from time import perf_counter
+from collections.abc import Container, Coroutine, Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
-from jarvis_nb.core.approval import ApprovalRequest, Approve, Approver, Decision, Deny, Pause
-from jarvis_nb.core.bridge import HAS_THREADS, run_sync
-from jarvis_nb.core.errors import (
-    ApprovalUnavailable,
-    ErrorInfo,
-    InvalidArguments,
-    JarvisError,
-    ToolError,
-    ToolsetError,
-    close_names,
-)
+from jarvis_nb.core.approval import ApprovalRequest, Approve, Approver, Decision, Pause
+from jarvis_nb.core.bridge import heartbeat, run_sync
+from jarvis_nb.core.errors import ErrorInfo, InvalidArguments, ToolsetError
 from jarvis_nb.core.events import EventBus, EventType
-from jarvis_nb.core.threads import Job, workers
-from jarvis_nb.core.types import ToolCall, ToolResult, dumps
-from jarvis_nb.tools.base import BaseTool, ToolContext, ToolSpec
-from jarvis_nb.tools.content import MAX_TEXT, cap_text, convert, describe_error, plain_text
+from jarvis_nb.core.types import ToolCall, ToolResult
+from jarvis_nb.tools.approving import PENDING, decide
+from jarvis_nb.tools.base import BaseTool, ToolContext, ToolLike, ToolSpec
+from jarvis_nb.tools.calls import copied, find_tool, not_offered, read_arguments, unknown_tool
+from jarvis_nb.tools.content import MAX_TEXT
 from jarvis_nb.tools.outcome import Outcome
+from jarvis_nb.tools.running import Plan, enter
 
 __all__ = ["Outcome", "ToolExecutor"]
-
-log = logging.getLogger("jarvis_nb.tools")
 
 
 class ToolExecutor:
     """Runs tool calls. A failing call is a result with ``success=False``, never an exception.
 
+    Only ``KeyboardInterrupt`` and an outside cancelling pass through. Synchronous tools run on worker
+    threads, in the caller's context; a tool that overruns its time-out is left behind.
+
+    Args:
+        tools: Tools and functions; names are unique, without case.
+        bus: Told of every call's start and end.
+        approver: Asked before a tool runs that requires confirmation; None denies.
+        context: The host's run context, for tools that ask for it.
+        max_text: Characters of a result that the model reads; the outcome keeps the whole.
+
+    Raises:
+        ToolsetError: ``duplicate_tools``.
+
     Example:
-        >>> from jarvis_nb.tools.calculator import CalculatorTool
-        >>> ToolExecutor([CalculatorTool()]).execute(ToolCall("call_1", "calculator", '{"expression": "2+2"}')).content
-        '4'
+        >>> from jarvis_nb.tools.think import ThinkTool
+        >>> ToolExecutor([ThinkTool()]).execute(ToolCall("call_1", "think", '{"thought": "why?"}')).content
+        'why?'
     """
 
     def __init__(
         self,
-        tools: Sequence[Any],
+        tools: Iterable[ToolLike] = (),
         bus: EventBus | None = None,
         *,
         approver: Approver | None = None,
         context: ToolContext | Mapping[str, Any] | None = None,
         max_text: int = MAX_TEXT,
     ) -> None:
-        from jarvis_nb.tools.action import as_tool
-
-        self._tools: dict[str, BaseTool] = {}
-        for given in tools:
-            tool = as_tool(given)
-            if tool.name in self._tools:
-                raise ToolsetError(f"two tools are called {tool.name!r}", code="duplicate_tools", value=tool.name)
-            self._tools[tool.name] = tool
-        self.bus = bus or EventBus()
+        self._tools = _by_name(tools)
+        self._plans: dict[str, Plan] = {}
+        self.bus = EventBus() if bus is None else bus
         self._approver = approver
         self._context = context if isinstance(context, ToolContext) else ToolContext(context)
         self._max_text = max_text
 
     def available_tools(self) -> list[ToolSpec]:
         """Return the specs of all tools, in order."""
-        return [tool.spec for tool in self._tools.values()]
+        specs = ((tool.name, tool.spec) for tool in self._tools.values())
+        return [spec if spec.name == name else replace(spec, name=name) for name, spec in specs]
 
     def get_openai_tools(self) -> list[dict[str, Any]]:
         """Return the tools in OpenAI function format, in order."""
         return [tool.to_openai_function() for tool in self._tools.values()]
 
-    def execute(self, call: ToolCall) -> ToolResult:
-        """Run one call; works under a running loop, and with async tools."""
-        return run_sync(self.aexecute(call))
+    def execute(self, tool_call: ToolCall) -> ToolResult:
+        """Run one call; works under a running loop, and with async tools.
 
-    async def aexecute(self, call: ToolCall) -> ToolResult:
+        Raises:
+            KeyboardInterrupt: Of the caller, or of the tool.
+        """
+        plan = self._plan(tool_call.name)
+        if plan is not None and (plan.is_async or plan.confirm):
+            return run_sync(self.run(tool_call)).result
+        # Nothing in it waits on a loop: it is carried through on this thread.
+        outcome = Outcome(tool_call)
+        _carry_through(self._run(outcome, blocking=True))
+        return outcome.result
+
+    async def aexecute(self, tool_call: ToolCall) -> ToolResult:
         """Run one call, for ``await``."""
-        return (await self.run(call)).result
+        outcome = Outcome(tool_call)
+        plan = self._plans.get(tool_call.name)
+        if plan is not None and plan.is_async and not plan.confirm:
+            await self._run(outcome, beat=True)
+        else:
+            async with heartbeat():
+                await self._run(outcome)
+        return outcome.result
 
     async def run(
         self,
@@ -89,162 +102,196 @@ class ToolExecutor:
         decision: Decision | None = None,
         outcome: Outcome | None = None,
     ) -> Outcome:
-        """Run one call and say all there is to say about it; ``outcome`` is filled in as it happens."""
-        out = outcome or Outcome(call)
-        out.started = perf_counter()
-        bus = self.bus
+        """Run one call and return all there is to say about it.
+
+        Args:
+            call: What the model asked for.
+            offered: The names it was offered; None for all. A call for another tool never runs.
+            decision: The approval, where it was given before.
+            outcome: The record to fill in; it is complete also when this raises.
+
+        Raises:
+            asyncio.CancelledError: The caller was cancelled.
+            KeyboardInterrupt: The tool, or somebody while it ran, raised it.
+        """
+        outcome = Outcome(call) if outcome is None else outcome
+        await self._run(outcome, offered, decision)
+        return outcome
+
+    def _plan(self, name: str) -> Plan | None:
+        plan = self._plans.get(name) if type(name) is str else None
+        if plan is None:
+            tool = find_tool(name, self._tools)
+            if tool is None:
+                return None
+            plan = self._plans[tool.name] = Plan(tool, self._max_text)
+        return plan
+
+    async def _run(
+        self,
+        outcome: Outcome,
+        offered: Container[str] | None = None,
+        decision: Decision | None = None,
+        *,
+        blocking: bool = False,
+        beat: bool = False,
+    ) -> None:
+        watched = self.bus.active
         try:
-            if bus.active:
-                bus.publish(EventType.TOOL_CALL_START, call_id=call.id, tool=call.name, arguments=call.arguments)
-            tool = self._find(out, offered)
-            if tool is not None and self._read(tool, out) and await self._approved(tool, out, decision):
-                await self._enter(tool, out)
+            plan = self._find(outcome, offered)
+            if watched:
+                self._tell_start(outcome)
+            checked = None if plan is None else self._check(plan, outcome)
+            if plan is None or checked is None:
+                return
+            if plan.confirm or decision is not None:
+                checked = await self._approved(plan, outcome, checked, decision)
+                if checked is None:
+                    return
+            context = self._context
+            if plan.wants_context:
+                context = context.for_call(outcome.call.id, plan.name, self.bus)
+            await enter(plan, outcome, checked, context, blocking=blocking, beat=beat)
+        except (asyncio.CancelledError, KeyboardInterrupt):
+            outcome.give_up()
+            raise
         finally:
-            out.ended = perf_counter()
-            if bus.active:
-                bus.publish(
-                    EventType.TOOL_CALL_END,
-                    call_id=call.id,
-                    tool=call.name,
-                    success=out.status == "ok",
-                    status=out.status,
-                    content=out.content,
-                    latency=out.ended - out.started,
-                )
-        return out
+            if watched:
+                self._tell_end(outcome)
 
-    def _find(self, out: Outcome, offered: Container[str] | None) -> BaseTool | None:
-        name = out.call.name
-        tool = out.tool = self._tools.get(name)
-        valid = [n for n in self._tools if offered is None or n in offered]
-        if tool is None:
-            close = close_names(name, valid)
-            hint = f": did you mean {close[0]!r}?" if close else ""
-            out.refuse(ErrorInfo("unknown_tool", f"no tool is called {name!r:.100}{hint}", {"valid": valid[:50]}))
+    def _find(self, outcome: Outcome, offered: Container[str] | None) -> Plan | None:
+        """Find the tool and read the arguments, or settle the call."""
+        call = outcome.call
+        plan = self._plan(call.name)
+        if plan is None:
+            valid = self._tools if offered is None else [name for name in self._tools if name in offered]
+            outcome.refuse(unknown_tool(call.name, valid))
             return None
-        if offered is not None and name not in offered:
-            out.refuse(ErrorInfo("tool_not_offered", f"{name!r} is not offered in this request", {"valid": valid[:50]}))
+        outcome.tool = plan.tool
+        if offered is not None and plan.name not in offered:
+            outcome.refuse(not_offered(plan.name, offered, self._tools))
             return None
-        return tool
+        arguments = read_arguments(call.arguments)
+        if isinstance(arguments, ErrorInfo):
+            outcome.refuse(arguments)
+            return None
+        outcome.arguments = arguments
+        return plan
 
-    def _read(self, tool: BaseTool, out: Outcome) -> bool:
-        raw = out.call.arguments
-        if isinstance(raw, str):
-            try:
-                parsed = json.loads(raw) if raw.strip() else {}
-            except ValueError as error:
-                out.refuse(ErrorInfo("invalid_json", f"the arguments are not JSON: {error}"))
-                return False
-        else:
-            parsed = raw
-        if parsed is None:
-            parsed = {}
-        if not isinstance(parsed, dict):
-            out.refuse(ErrorInfo("invalid_arguments", f"expected an object, got {type(parsed).__name__}"))
-            return False
-        out.arguments = parsed
+    def _check(self, plan: Plan, outcome: Outcome) -> dict[str, Any] | None:
+        """Return the arguments ready for the tool, or settle the call."""
+        arguments = outcome.arguments or {}
         try:
-            out.arguments = tool.check_arguments(parsed)
+            checked = plan.check(arguments)
         except InvalidArguments as error:
-            out.refuse(error.info())
-            return False
-        return True
+            outcome.refuse(error.info())
+            return None
+        except Exception as error:  # a validator of the author's
+            outcome.fail(error)
+            return None
+        outcome.arguments = _recorded(arguments, checked)
+        return checked
 
-    async def _approved(self, tool: BaseTool, out: Outcome, decision: Decision | None) -> bool:
-        spec = tool.spec
-        if not spec.requires_confirmation:
-            return True
-        arguments = out.arguments or {}
-        if decision is None:
-            if self._approver is None:
-                message = "this tool needs a person's confirmation, and nobody can be asked"
-                out.refuse(ErrorInfo("approval_unavailable", message), "denied")
-                return False
-            request = ApprovalRequest(out.call.id, tool.name, arguments, spec.description, tool.definition.parameters)
-            try:
-                decision = await self._approver(request)
-            except ApprovalUnavailable as error:
-                out.refuse(error.info(), "denied")
-                return False
-            except Exception as error:
-                log.warning("the approver failed", exc_info=error)
-                out.refuse(ErrorInfo("denied", f"the approver failed: {describe_error(error)}"), "denied")
-                return False
-        if isinstance(decision, Approve):
-            if decision.arguments is None:
-                return True
-            try:
-                out.arguments = tool.check_arguments(dict(decision.arguments))
-            except InvalidArguments as error:
-                out.refuse(error.info(), "denied")
-                return False
-            return True
-        if isinstance(decision, Pause):
-            out.refuse(ErrorInfo("approval_pending", "waiting for a decision"), "pending")
-        elif isinstance(decision, Deny):
-            out.refuse(ErrorInfo("denied", decision.reason), "denied")
+    async def _approved(
+        self, plan: Plan, outcome: Outcome, checked: dict[str, Any], decision: Decision | None
+    ) -> dict[str, Any] | None:
+        """Return the arguments to run with, or settle the call."""
+        request = ApprovalRequest(
+            outcome.call.id,
+            plan.name,
+            copied(outcome.arguments),
+            plan.spec.description,
+            plan.tool.definition.parameters,
+        )
+        verdict = await decide(self._approver, request, self.bus, decision)
+        if isinstance(verdict, Approve):
+            if verdict.arguments is None:
+                return checked
+            edited = read_arguments(verdict.arguments)
+            if isinstance(edited, dict):
+                outcome.arguments = copied(edited)
+                return self._check(plan, outcome)
+            verdict = edited
+        if isinstance(verdict, Pause):
+            outcome.refuse(PENDING, "pending")
         else:
-            out.refuse(ErrorInfo("denied", f"the approver gave {type(decision).__name__}, no decision"), "denied")
-        return False
+            outcome.refuse(verdict, "denied")
+        return None
 
-    async def _enter(self, tool: BaseTool, out: Outcome) -> None:
-        context = self._context.for_call(out.call.id, tool.name, self.bus)
-        seconds = tool.spec.timeout_seconds or None
-        job: list[Job] = []
-        out.ran = True
-        try:
-            if tool.is_async or not HAS_THREADS:
-                value = tool.invoke(out.arguments or {}, context)
-            else:
-                value = await workers().run(lambda: tool.invoke(out.arguments or {}, context), seconds=seconds, job_box=job)
-            if inspect.isawaitable(value):
-                value = await asyncio.wait_for(value, seconds)
-        except TimeoutError:
-            status = "abandoned" if job else "failed"
-            out.refuse(ErrorInfo("tool_timeout", f"{tool.name} took longer than {seconds:g} seconds"), status)
-        except asyncio.CancelledError:
-            out.status = "abandoned" if job and job[0].started else "cancelled"
-            out.ran = not job or job[0].started
-            out.steps = context.steps
-            out.give_up()
-            raise
-        except KeyboardInterrupt:
-            out.give_up()
-            raise
-        except BaseException as error:
-            self._failed(tool, out, error)
+    # Telling.
+
+    def _tell_start(self, outcome: Outcome) -> None:
+        tool = outcome.tool
+        self.bus.publish(
+            EventType.TOOL_CALL_START,
+            call_id=outcome.call.id,
+            tool=outcome.call.name if tool is None else tool.name,
+            kind=None if tool is None else tool.kind,
+            source=None if tool is None else tool.source,
+            arguments=outcome.call.arguments if outcome.arguments is None else outcome.arguments,
+        )
+
+    def _tell_end(self, outcome: Outcome) -> None:
+        result = outcome.result
+        self.bus.publish(
+            EventType.TOOL_CALL_END,
+            call_id=outcome.call.id,
+            tool=result.tool_name,
+            success=result.success,
+            status=outcome.status,
+            code=None if outcome.error is None else outcome.error.code,
+            content=result.content,
+            latency_seconds=result.latency_seconds,
+        )
+
+
+def _by_name(tools: Iterable[ToolLike]) -> dict[str, BaseTool]:
+    made: list[BaseTool] = []
+    for given in tools:
+        if isinstance(given, BaseTool):
+            made.append(given)
         else:
-            self._take(tool, out, value)
+            from jarvis_nb.tools.action import as_tool
 
-    def _failed(self, tool: BaseTool, out: Outcome, error: BaseException) -> None:
-        out.traceback = "".join(traceback.format_exception(error))
-        log.debug("%s failed", tool.name, exc_info=error)
-        out.steps = getattr(error, "steps", None)
-        if isinstance(error, JarvisError):
-            out.refuse(error.info())
-        else:
-            out.refuse(ErrorInfo("tool_failed", describe_error(error)))
-
-    def _take(self, tool: BaseTool, out: Outcome, value: Any) -> None:
-        out.done = True
-        out.status = "ok"
-        if hasattr(value, "steps") and hasattr(value, "output"):
-            out.steps, value = value.steps, value.output
-        if isinstance(value, ToolResult):
-            out.given = value
-            out.value = out.output = value.content
-            if not value.success:
-                out.status = "failed"
-                out.error = ErrorInfo(value.metadata.get("code", "tool_failed"), value.content)
-            text = plain_text(value.content)
-        else:
-            out.value = value
-            out.output, out.images = convert(value)
-            text = plain_text(out.output)
-        if getattr(tool, "uncapped", False):
-            out.content = text
-        else:
-            out.content, out.truncated = cap_text(text, self._max_text)
+            made.append(as_tool(given))
+    by_name = {tool.name: tool for tool in made}
+    if len({name.casefold() for name in by_name}) < len(made):
+        seen: set[str] = set()
+        for tool in made:
+            if tool.name.casefold() in seen:
+                raise ToolsetError(
+                    f"two tools are called {tool.name!r}",
+                    code="duplicate_tools",
+                    value=tool.name,
+                    hint="names are compared without case; tool.with_name('…') gives a renamed copy",
+                )
+            seen.add(tool.name.casefold())
+    return by_name
 
 
-_ = (ToolError, dumps)
+def _recorded(arguments: dict[str, Any], checked: dict[str, Any]) -> dict[str, Any]:
+    """Return the arguments as JSON has them: as they were checked where that is plain, else as they came."""
+    for value in checked.values():
+        if type(value) not in _PLAIN:
+            break
+    else:
+        return checked.copy()
+    plain = _PLAIN | {float}
+    return {
+        name: copied(value if type(value) in plain else arguments[name])
+        for name, value in checked.items()
+        if type(value) in plain or name in arguments
+    }
+
+
+_PLAIN = frozenset({str, int, bool, type(None)})
+
+
+def _carry_through(coroutine: Coroutine[Any, Any, None]) -> None:
+    """Run a coroutine that never waits."""
+    try:
+        coroutine.send(None)
+    except StopIteration:
+        return
+    coroutine.close()
+    raise RuntimeError("a blocking call waited on a loop")
