@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sqlite3
 from collections.abc import Sequence
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from jarvis_nb.memory.base import Chunk, IndexedFile, MemoryHit
 from jarvis_nb.memory.sqlite import SQLiteMemory, match_expression
 from jarvis_nb.memory.terms import query_terms
+from jarvis_nb.memory.text import findable
 from jarvis_nb.memory.vectors import (
     LEAST_SIMILARITY,
     NO_EMBEDDINGS,
@@ -36,8 +38,12 @@ CREATE TRIGGER IF NOT EXISTS chunks_vectors AFTER DELETE ON chunks
 # The trigger keeps vectors true where SQLiteMemory, which knows nothing of them, deletes from the same file.
 
 MISSING = """
-SELECT rowid, content FROM chunks WHERE rowid NOT IN (SELECT rowid FROM vectors) ORDER BY rowid LIMIT ?
+SELECT rowid, content, metadata FROM chunks WHERE rowid NOT IN (SELECT rowid FROM vectors) ORDER BY rowid LIMIT ?
 """
+
+
+def _texts(rows: Sequence[tuple[int, str, str]]) -> list[str]:
+    return [findable(content, json.loads(metadata)) for _, content, metadata in rows]
 
 
 class HybridMemory(SQLiteMemory):
@@ -101,7 +107,9 @@ class HybridMemory(SQLiteMemory):
                 "SELECT seq FROM sqlite_sequence WHERE name = 'chunks'"
             ).fetchone()[0]
             self._store_vectors(
-                connection, range(last - len(chunks) + 1, last + 1), [c.content for c in chunks]
+                connection,
+                range(last - len(chunks) + 1, last + 1),
+                [findable(c.content, c.metadata) for c in chunks],
             )
             self._added = True
         return ids
@@ -158,7 +166,7 @@ class HybridMemory(SQLiteMemory):
                     "INSERT INTO vector_table VALUES (?, ?)", (probe.shape[1], probe.tobytes())
                 )
             while rows := connection.execute(MISSING, (BATCH,)).fetchall():
-                self._store_vectors(connection, [row for row, _ in rows], [content for _, content in rows])
+                self._store_vectors(connection, [row for row, _, _ in rows], _texts(rows))
 
     def _store_vectors(
         self, connection: sqlite3.Connection, rows: Sequence[int], texts: Sequence[str]

@@ -14,7 +14,7 @@ from jarvis_nb.core.errors import InvalidRequest, MemoryBackendError
 from jarvis_nb.core.types import dumps
 from jarvis_nb.memory.base import Chunk, IndexedFile, MemoryHit
 from jarvis_nb.memory.terms import folded, folded_words, query_terms
-from jarvis_nb.memory.text import TextMemory, content_hash, make_id, split_id
+from jarvis_nb.memory.text import TextMemory, content_hash, findable, make_id, split_id
 from jarvis_nb.memory.vectors import (
     LEAST_SIMILARITY,
     NO_EMBEDDINGS,
@@ -68,7 +68,7 @@ SELECT number, ts_rank(words, query, 1) AS score FROM {chunks}, to_tsquery({conf
 WHERE words @@ query ORDER BY score DESC, number LIMIT %s
 """
 MISSING = """
-SELECT number, content FROM {chunks} WHERE number NOT IN (SELECT number FROM {vectors}) ORDER BY number
+SELECT number, content, metadata FROM {chunks} WHERE number NOT IN (SELECT number FROM {vectors}) ORDER BY number
 """
 NEAREST = """
 SELECT number FROM {vectors} WHERE vector <=> %(vector)s::vector < %(most)s
@@ -238,7 +238,7 @@ class PostgresMemory(TextMemory):
                 "metadata": dumps(chunk.metadata),
                 "file": file,
                 "content": chunk.content,
-                "words": folded_words(chunk.content, MAX_INDEXED_BYTES),
+                "words": folded_words(findable(chunk.content, chunk.metadata), MAX_INDEXED_BYTES),
             }
             for chunk in chunks
         ]
@@ -252,7 +252,9 @@ class PostgresMemory(TextMemory):
                 break
         if self._vectors:
             self._store_vectors(
-                cursor, [number for number, _, _ in made], [chunk.content for chunk in chunks]
+                cursor,
+                [number for number, _, _ in made],
+                [findable(chunk.content, chunk.metadata) for chunk in chunks],
             )
         return [make_id(digest, copy) for _, digest, copy in made]
 
@@ -290,7 +292,8 @@ class PostgresMemory(TextMemory):
                 )
             if not self.note:
                 rows = self._run(cursor, MISSING).fetchall()
-                self._store_vectors(cursor, [number for number, _ in rows], [content for _, content in rows])
+                texts = [findable(content, json.loads(metadata)) for _, content, metadata in rows]
+                self._store_vectors(cursor, [number for number, _, _ in rows], texts)
 
     def _without_pgvector(self, cursor: Cursor[Any]) -> str:
         """Install the extension if it is not; return why that is impossible, else nothing."""

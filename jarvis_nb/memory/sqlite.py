@@ -16,7 +16,7 @@ from jarvis_nb.core.errors import MemoryBackendError
 from jarvis_nb.core.types import dumps
 from jarvis_nb.memory.base import Chunk, IndexedFile, MemoryHit
 from jarvis_nb.memory.terms import query_terms, searchable
-from jarvis_nb.memory.text import TextMemory, content_hash, make_id, split_id
+from jarvis_nb.memory.text import TextMemory, content_hash, findable, make_id, split_id
 
 if TYPE_CHECKING:
     from jarvis_nb.core.events import EventBus
@@ -85,11 +85,8 @@ class SQLiteMemory(TextMemory):
         if key is None:
             return False
         with self._write() as connection:
-            rows = connection.execute(
-                "SELECT rowid, content FROM chunks WHERE hash = ? AND copy = ?", key
-            ).fetchall()
-            self._forget(connection, rows)
-        return bool(rows)
+            rows = self._forget(connection, "hash = ? AND copy = ?", key)
+        return rows > 0
 
     def clear(self) -> None:
         """Delete everything."""
@@ -148,10 +145,7 @@ class SQLiteMemory(TextMemory):
             for path in remove:
                 found = connection.execute("SELECT id FROM files WHERE path = ?", (path,)).fetchone()
                 if found is not None:
-                    rows = connection.execute(
-                        "SELECT rowid, content FROM chunks WHERE file = ?", found
-                    ).fetchall()
-                    self._forget(connection, rows)
+                    self._forget(connection, "file = ?", found)
                     connection.execute("DELETE FROM files WHERE id = ?", found)
             for file in files:
                 cursor = connection.execute(
@@ -178,18 +172,24 @@ class SQLiteMemory(TextMemory):
         )
         connection.executemany(
             "INSERT INTO words (rowid, content) VALUES (?, ?)",
-            ((row, searchable(chunk.content)) for row, chunk in enumerate(chunks, first)),
+            (
+                (row, searchable(findable(chunk.content, chunk.metadata)))
+                for row, chunk in enumerate(chunks, first)
+            ),
         )
         added = connection.execute("SELECT hash, copy FROM chunks WHERE rowid >= ? ORDER BY rowid", (first,))
         return [make_id(digest, copy) for digest, copy in added]
 
-    def _forget(self, connection: sqlite3.Connection, rows: Sequence[tuple[int, str]]) -> None:
-        """Delete rows; a contentless index must be told the very text it was given."""
+    def _forget(self, connection: sqlite3.Connection, where: str, values: Sequence[Any]) -> int:
+        """Delete rows; a contentless index must be told the very text it was given. Return how many they were."""
+        select = f"SELECT rowid, content, metadata FROM chunks WHERE {where}"  # noqa: S608 - a constant of the callers
+        rows = connection.execute(select, values).fetchall()
         connection.executemany(
             "INSERT INTO words (words, rowid, content) VALUES ('delete', ?, ?)",
-            ((row, searchable(content)) for row, content in rows),
+            ((row, searchable(findable(content, json.loads(metadata)))) for row, content, metadata in rows),
         )
-        connection.executemany("DELETE FROM chunks WHERE rowid = ?", ((row,) for row, _ in rows))
+        connection.executemany("DELETE FROM chunks WHERE rowid = ?", ((row,) for row, _, _ in rows))
+        return len(rows)
 
     @contextmanager
     def _read(self) -> Generator[sqlite3.Connection]:

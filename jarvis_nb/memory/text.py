@@ -97,6 +97,20 @@ def storable(chunk: Chunk) -> Chunk:
     return Chunk(_UNSTORABLE.sub("\ufffd", chunk.content), _UNSTORABLE.sub("\ufffd", chunk.source), metadata)
 
 
+def findable(content: str, metadata: Mapping[str, Any]) -> str:
+    r"""Return what a passage is found by: its text, under the headings that stand further up in its file.
+
+    Example:
+        >>> findable("Run pip.", {"heading": "Guide > Install"})
+        'Guide\nInstall\nRun pip.'
+    """
+    heading = metadata.get("heading")
+    above = (
+        [title for title in heading.split(" > ") if title not in content] if isinstance(heading, str) else []
+    )
+    return "\n".join([*above, content])
+
+
 def content_hash(chunk: Chunk) -> str:
     """Return 12 hex digits that depend on source and content alone: the first part of a chunk's id."""
     return hashlib.blake2b(f"{chunk.source}\0{chunk.content}".encode(), digest_size=6).hexdigest()

@@ -378,3 +378,13 @@ def test_15_five_thousand_queries(memory, query):
     if memory.count() == 0:
         fill(memory)
     assert len(memory.retrieve(query)) <= 5
+
+
+def test_16_a_passage_is_found_by_the_headings_above_it(memory):
+    """Issue 4: a later passage of a section does not repeat its heading, but belongs to it."""
+    memory.store("Run the command twice.", source="a.md", metadata={"heading": "Guide > Installation"})
+    memory.store("Run the command once.", source="b.md", metadata={"heading": "Guide > Removal"})
+    assert sources(memory, "how to install: run command")[0] == "a.md"
+    (made,) = [hit.id for hit in memory.retrieve("installation")]
+    assert memory.delete(made)
+    assert memory.retrieve("installation") == []
