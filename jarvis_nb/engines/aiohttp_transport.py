@@ -7,8 +7,7 @@ import errno
 import os
 import ssl
 from collections.abc import AsyncGenerator, Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import aiohttp
 from multidict import CIMultiDict
@@ -30,12 +29,11 @@ class _ClosedError(Exception):
     """Wakes who still reads when the engine is closed: aiohttp would leave him waiting for ever."""
 
 
-@dataclass(slots=True)
-class _Session:
+class _Session(NamedTuple):
     """A session and the answers that are still read on it."""
 
     http: aiohttp.ClientSession
-    live: set[aiohttp.ClientResponse] = field(default_factory=set[aiohttp.ClientResponse])
+    live: set[aiohttp.ClientResponse]
 
 
 class AiohttpTransport(Transport):
@@ -64,7 +62,7 @@ class AiohttpTransport(Transport):
                 total=None, sock_connect=self._timeouts.connect, sock_read=self._timeouts.read
             ),
         )
-        return _Session(http)
+        return _Session(http, set())
 
     async def send(self, method: str, url: str, body: bytes | None = None) -> Answer:  # noqa: D102 - as the seam says
         session = await self._sessions.get()

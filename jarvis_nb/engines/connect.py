@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import SplitResult, urlsplit
 
 from jarvis_nb.core.errors import EngineError, InvalidRequest
@@ -18,8 +17,7 @@ _SENSITIVE = frozenset({"authorization", "auth", "key", "apikey", "token", "secr
 """Words in a header's name that say that its value is a secret."""
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class Link:
+class Link(NamedTuple):
     """What is fixed once the key is known."""
 
     transport: Transport
@@ -28,18 +26,19 @@ class Link:
     models_url: str
 
 
-@dataclass(slots=True)
 class Hidden:
     """A value that no repr shows."""
 
-    value: Any
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
 
     def __repr__(self) -> str:
         return "***"
 
 
-@dataclass(frozen=True, slots=True)
-class Address:
+class Address(NamedTuple):
     """A base URL, taken apart.
 
     Example:

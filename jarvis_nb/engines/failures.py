@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from jarvis_nb.core.errors import EngineError
 from jarvis_nb.core.types import Message
@@ -55,8 +54,7 @@ _FAULTS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Host:
+class Host(NamedTuple):
     """A server as errors speak of it.
 
     Args:
@@ -75,7 +73,7 @@ class Host:
     has_key: bool = False
     start: str = ""
     secrets: tuple[str, ...] = ()
-    timeouts: Timeouts = field(default_factory=Timeouts)
+    timeouts: Timeouts = Timeouts()
 
     def __repr__(self) -> str:
         return f"Host({self.name!r})"
@@ -91,8 +89,7 @@ BEARER = r"\bsk-[A-Za-z0-9_-]{12,}|(?<=Bearer )[A-Za-z0-9._~+/=-]{8,}"
 """What looks like a key, whoever's it is."""
 
 
-@dataclass(frozen=True, slots=True)
-class Refusal:
+class Refusal(NamedTuple):
     """A server's refusal, read: what status, which words, which code of its own."""
 
     status: int
@@ -150,8 +147,10 @@ def _code(code: Any) -> str:
 def _detail(entry: Any) -> str:
     if not isinstance(entry, Mapping):
         return str(entry)
-    where = ".".join(str(part) for part in entry.get("loc") or ())
-    return f"{where}: {entry.get('msg')}" if where else str(entry.get("msg") or entry)
+    loc = entry.get("loc")
+    where = ".".join(str(part) for part in loc) if isinstance(loc, list) else ""
+    words = str(entry.get("msg") or entry)
+    return f"{where}: {words}" if where else words
 
 
 def _plain(text: str) -> str:

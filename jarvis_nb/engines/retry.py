@@ -5,8 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from jarvis_nb.core.errors import EngineError
 
@@ -30,8 +29,7 @@ class PassingFailure(Exception):  # noqa: N818 - a failure that may pass, not an
         self.after = after
 
 
-@dataclass(frozen=True, slots=True)
-class RetryPolicy:
+class RetryPolicy(NamedTuple):
     """How often and how patiently.
 
     Example:

@@ -9,10 +9,9 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Mapping
-from dataclasses import dataclass
 from importlib.util import find_spec
 from inspect import iscoroutinefunction
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from urllib.parse import urlsplit
 
 from jarvis_nb.core.errors import InvalidRequest
@@ -47,8 +46,7 @@ class TransportError(Exception):
         self.detail = detail
 
 
-@dataclass(frozen=True, slots=True)
-class Timeouts:
+class Timeouts(NamedTuple):
     """Seconds to wait: for a connection, for the next byte of an answer, for a call as a whole."""
 
     connect: float | None = 5.0

@@ -142,11 +142,10 @@ def test_any_body_gives_one_error(body, status):
     assert error.message.startswith("models.example") or error.code == "context_overflow"
 
 
-@pytest.mark.parametrize("status", range(400, 600))
-def test_only_these_may_pass(status):
+def test_only_these_may_pass():
     """wire.md, Requests: 429, 502, 503 and 529."""
-    assert isinstance(read(status, "x"), PassingFailure) == (status in {429, 502, 503, 529})
-    assert frozenset({429, 502, 503, 529}) == STATUSES
+    passing = {status for status in range(400, 600) if isinstance(read(status, "x"), PassingFailure)}
+    assert passing == STATUSES == {429, 502, 503, 529}
 
 
 def test_retry_after_goes_with_the_failure():
