@@ -7,15 +7,19 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from jarvis_nb.memory.base import MemoryBackend, MemoryHit
     from jarvis_nb.memory.handle import MemoryHandle
+    from jarvis_nb.memory.hybrid import HybridMemory
+    from jarvis_nb.memory.postgres import PostgresMemory
     from jarvis_nb.memory.sqlite import SQLiteMemory
 
-__all__ = ["MemoryBackend", "MemoryHandle", "MemoryHit", "SQLiteMemory"]
+__all__ = ["HybridMemory", "MemoryBackend", "MemoryHandle", "MemoryHit", "PostgresMemory", "SQLiteMemory"]
 
 _HOMES = {
     "MemoryBackend": "base",
     "MemoryHit": "base",
     "MemoryHandle": "handle",
     "SQLiteMemory": "sqlite",
+    "HybridMemory": "hybrid",
+    "PostgresMemory": "postgres",
 }
 
 
