@@ -47,6 +47,7 @@ class LocalEngine(InferenceEngine):
 
     engine_id: ClassVar[str] = "local"
     supports = Support(tools=True, forced_choice=True, strict=True, images=False, stream=True)
+    wants_examples = True
 
     def __init__(
         self,
