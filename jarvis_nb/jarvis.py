@@ -13,6 +13,7 @@ from jarvis_nb.config import Config, load_config
 from jarvis_nb.core.bridge import heartbeat, run_sync
 from jarvis_nb.core.errors import EngineError, ErrorInfo
 from jarvis_nb.core.events import Event, EventBus
+from jarvis_nb.core.pictured import Pictured
 from jarvis_nb.engines.base import InferenceEngine
 from jarvis_nb.memory.handle import MemoryHandle
 from jarvis_nb.reply import Reply
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from jarvis_nb.run.preview import Preview
 
 
-class Jarvis:
+class Jarvis(Pictured):
     """Wires tools to an engine and a memory, and asks.
 
     Args:

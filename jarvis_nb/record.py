@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
 from jarvis_nb.core.errors import ErrorInfo
+from jarvis_nb.core.pictured import Pictured
 from jarvis_nb.core.types import ToolChoice, Usage
 
 AttemptStatus = Literal["ok", "failed", "denied", "cancelled", "abandoned", "pending"]
@@ -23,7 +24,7 @@ class ToolRef:
 
 
 @dataclass(slots=True)
-class Attempt:
+class Attempt(Pictured):
     """One tool call of a run: what the model asked for and what became of it, refused calls too."""
 
     tool: ToolRef

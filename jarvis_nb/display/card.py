@@ -2,18 +2,48 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
-from jarvis_nb.core.types import ToolChoice
-from jarvis_nb.display.escape import json_text
+from jarvis_nb.core.types import Definitions, Role
+from jarvis_nb.display.escape import arguments_text, count, json_text
+from jarvis_nb.display.ledger import choice_text
+from jarvis_nb.display.timeline import Span, spans
 from jarvis_nb.record import Attempt, LedgerEntry, RoundOffer
 from jarvis_nb.reply import Reply
 
 MARKS = {"completed": "✓", "failed": "✗", "max_rounds": "⚠", "cancelled": "■", "paused": "‖"}
 WORDS = {"max_rounds": "stopped at the limit", "cancelled": "interrupted", "paused": "waiting for a decision"}
 CALL_MARKS = {"ok": "✓", "failed": "✗", "denied": "⊘", "cancelled": "■", "abandoned": "■", "pending": "‖"}
+CALL_WORDS = {
+    "ok": "",
+    "failed": "",
+    "cancelled": "interrupted",
+    "abandoned": "left behind",
+    "pending": "waiting for a decision",
+}
+MOST_TOOLS = 20
+STEP_MARKS = {"ok": "✓", "error": "✗", "skipped": "○", "cancelled": "⊘", "abandoned": "■"}
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """A heading, a text, and the expression that holds the whole of it."""
+
+    name: str
+    text: str
+    where: str
+
+
+@dataclass(frozen=True, slots=True)
+class StepView:
+    """One step of a flow that a call ran."""
+
+    mark: str
+    name: str
+    tool: str
+    status: str
+    result: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,12 +52,16 @@ class CallView:
 
     mark: str
     name: str
-    arguments: dict[str, Any] | None
+    arguments: str
+    """As they would stand in a call."""
     status: str
+    word: str
+    """The status in words, where the sign alone leaves it open."""
     result: str
     """The output as text, or what went wrong."""
-    facts: tuple[tuple[str, str], ...]
-    """Heading and text: source, steps, repairs, what the model saw, who chose."""
+    facts: tuple[Fact, ...]
+    """What is worth knowing beside it: source, repairs, what the model saw, who chose."""
+    steps: tuple[StepView, ...]
     where: str
     """The expression that holds the whole of it."""
     started: float
@@ -41,7 +75,12 @@ class RoundView:
     number: int
     choice: str
     reason: str
+    change: str
+    """What the offer lost or gained since the round before, in words."""
     calls: tuple[CallView, ...]
+    tokens: str
+    repairs: tuple[str, ...]
+    """What was mended in this round and belongs to no call."""
     sent: str
     """The messages that were new in this round's request, as JSON."""
     received: str
@@ -63,25 +102,22 @@ class CardView:
     """The error's message, where the run did not complete."""
     ledger: tuple[LedgerEntry, ...]
     rounds: tuple[RoundView, ...]
-    repairs: tuple[str, ...]
     warnings: tuple[str, ...]
     injected: tuple[str, ...]
     reasoning: str
-    seconds: float
-    tools: str = field(default="")
+    tools: str
     """The tool definitions that were sent, as JSON."""
+    timeline: tuple[Span, ...]
 
 
 def card(reply: Reply) -> CardView:
     """Return the view of a reply."""
-    by_round: dict[int, list[Attempt]] = {}
-    position = {id(a): n for n, a in enumerate(reply.tool_attempts)}
-    for attempt in reply.tool_attempts:
-        by_round.setdefault(attempt.round, []).append(attempt)
-    rounds = tuple(
-        _round(reply, number, [_call(a, position[id(a)], reply) for a in by_round.get(number, [])])
-        for number in range(1, len(reply.model_calls) + 1)
-    )
+    by_round: dict[int, list[CallView]] = {}
+    for position, attempt in enumerate(reply.tool_attempts):
+        by_round.setdefault(attempt.round, []).append(_call(attempt, position, reply))
+    rounds = tuple(_round(reply, n, by_round.get(n, [])) for n in range(1, len(reply.model_calls) + 1))
+    works = [("model", r.started, r.seconds, "") for r in rounds]
+    works += [(c.name, c.started, c.seconds, c.mark) for calls in by_round.values() for c in calls]
     return CardView(
         reply.question,
         reply.output,
@@ -91,17 +127,11 @@ def card(reply: Reply) -> CardView:
         f"{reply.error.message} [{reply.error.code}]" if reply.error else "",
         reply.offers[0].entries if reply.offers else (),
         rounds,
-        tuple(str(r) for r in reply.repairs),
         tuple(reply.warnings),
-        tuple(f"{i.get('source', '')}: {i.get('reason', '')}".strip(": ") for i in reply.injected),
+        tuple(_injected(record) for record in reply.injected),
         reply.reasoning,
-        max((c.started + c.seconds for c in reply.model_calls), default=0.0),
-        json_text(
-            [
-                {"name": d.name, "description": d.description, "parameters": d.parameters}
-                for d in reply.definitions
-            ]
-        ),
+        _tools(reply),
+        spans(works),
     )
 
 
@@ -109,29 +139,35 @@ def facts(reply: Reply) -> list[str]:
     """Return the one line of facts: status, rounds, calls, tokens, cost, model, agent."""
     found = [WORDS.get(reply.status, reply.status)]
     if reply.agent is not None:
-        found.append(_count(reply.tool_rounds, "tool round"))
-        found.append(_count(len(reply.tool_attempts), "call"))
+        found.append(count(reply.tool_rounds, "tool round"))
+        found.append(count(len(reply.tool_attempts), "call"))
+        failed = sum(a.status != "ok" for a in reply.tool_attempts)
+        found.append(f"{failed:,} not ok" if failed else "")
     if reply.usage.total_tokens:
         found.append(f"{reply.usage.prompt_tokens:,} + {reply.usage.completion_tokens:,} tokens")
     if reply.cost_usd:
         found.append(f"${reply.cost_usd:.4f}")
     if reply.repairs:
-        found.append(_count(len(reply.repairs), "repair"))
+        found.append(count(len(reply.repairs), "repair"))
     found.append(f"{reply.model} on {reply.engine}" if reply.model != reply.engine else reply.engine)
-    if reply.agent is not None:
-        found.append(reply.agent)
+    found.append(reply.agent or "")
     return [f for f in found if f]
 
 
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}{'' if number == 1 else 's'}"
+def _tools(reply: Reply) -> str:
+    """Return the definitions as they were sent, in the default form; of very many only the first."""
+    if not reply.definitions:
+        return ""
+    from jarvis_nb.core.schema import openai_tools
+
+    sent = json_text(openai_tools(Definitions(reply.definitions[:MOST_TOOLS])))
+    more = len(reply.definitions) - MOST_TOOLS
+    return f"{sent} … {more:,} more tools" if more > 0 else sent
 
 
-def choice_text(choice: ToolChoice) -> str:
-    """Return a tool choice in words."""
-    if choice is None:
-        return "none"
-    return choice if isinstance(choice, str) else f"must call {choice['function']['name']}"
+def _injected(record: dict[str, Any]) -> str:
+    tokens = f" ({count(record['tokens'], 'token')})" if isinstance(record.get("tokens"), int) else ""
+    return f"{record.get('source') or 'no source'}{tokens}: {record.get('reason', '')}"
 
 
 def _round(reply: Reply, number: int, calls: list[CallView]) -> RoundView:
@@ -139,16 +175,43 @@ def _round(reply: Reply, number: int, calls: list[CallView]) -> RoundView:
     offer = reply.offers[number - 1] if number <= len(reply.offers) else RoundOffer(number, (), None, "")
     before = reply.model_calls[number - 2].messages if number > 1 else 0
     new = reply.messages[before : made.messages]
+    if (
+        number > 1
+        and new
+        and new[0].role is Role.ASSISTANT
+        and not any(r.round == number - 1 for r in reply.repairs)
+    ):
+        new = new[1:]  # what was received just before, as it came
+    used = f"{made.usage.prompt_tokens:,} + {made.usage.completion_tokens:,} tokens"
+    mine = [r.message for r in reply.repairs if r.round == number]
+    told = {f.text for c in calls for f in c.facts if f.name == "repaired"}
     return RoundView(
         number,
         choice_text(offer.choice),
         offer.reason,
+        _change(reply, number),
         tuple(calls),
+        used if made.usage.total_tokens else "",
+        tuple(m for m in mine if m not in told),
         json_text([m.to_openai() for m in new]),
         json_text(made.response),
         made.started,
         made.seconds,
     )
+
+
+def _change(reply: Reply, number: int) -> str:
+    """Say how the offer of a round differs from the one before."""
+    if number < 2 or number > len(reply.offers):  # noqa: PLR2004 - the first has none before it
+        return ""
+    before, now = reply.offers[number - 2].offered, reply.offers[number - 1].offered
+    if before == now:
+        return ""
+    lost, gained = [n for n in before if n not in now], [n for n in now if n not in before]
+    if not now:
+        return "no tool offered any more"
+    parts = [f"no longer offered: {', '.join(lost)}"] if lost else []
+    return "; ".join(parts + ([f"now offered: {', '.join(gained)}"] if gained else []))
 
 
 def _call(attempt: Attempt, position: int, reply: Reply) -> CallView:
@@ -160,41 +223,47 @@ def _call(attempt: Attempt, position: int, reply: Reply) -> CallView:
     return CallView(
         CALL_MARKS.get(attempt.status, "?"),
         attempt.tool.name,
-        attempt.arguments,
+        arguments_text(attempt.arguments),
         attempt.status,
+        CALL_WORDS.get(attempt.status, attempt.status),
         result,
-        tuple(_call_facts(attempt, reply)),
+        tuple(_call_facts(attempt, where, reply)),
+        tuple(map(_step, attempt.steps or ())),
         where,
         attempt.started,
         attempt.seconds,
     )
 
 
-def _call_facts(attempt: Attempt, reply: Reply) -> list[tuple[str, str]]:
-    found: list[tuple[str, str]] = []
+def _step(step: dict[str, Any]) -> StepView:
+    error, status = step.get("error"), str(step.get("status", ""))
+    result = (
+        (error or {}).get("message", "") if error else json_text(step.get("output")) if status == "ok" else ""
+    )
+    return StepView(
+        STEP_MARKS.get(status, "?"), str(step.get("name")), str(step.get("tool", "")), status, result
+    )
+
+
+def _call_facts(attempt: Attempt, where: str, reply: Reply) -> list[Fact]:
+    found: list[tuple[str, str, str]] = []
     if attempt.tool.source:
-        found.append(("source", attempt.tool.source))
-    if attempt.steps:
-        marks = {"ok": "✓", "error": "✗"}
-        found.append(
-            ("steps", " → ".join(f"{s['name']} {marks.get(s['status'], s['status'])}" for s in attempt.steps))
-        )
+        found.append(("source", attempt.tool.source, "tool.source"))
     if attempt.raw_name is not None and attempt.raw_name != attempt.tool.name:
-        found.append(("asked for", attempt.raw_name))
+        found.append(("asked for", attempt.raw_name, "raw_name"))
     if attempt.raw_arguments is not None:
-        found.append(("sent as", attempt.raw_arguments))
+        found.append(("sent as", attempt.raw_arguments, "raw_arguments"))
     if attempt.provider_id is not None:
-        found.append(("provider's id", attempt.provider_id))
+        found.append(("provider's id", attempt.provider_id, "provider_id"))
     if attempt.by:
-        who = Counter(attempt.by.values())
-        found.append(
-            ("chosen by", ", ".join(f"{step}: {by}" for step, by in attempt.by.items()) if who else "")
-        )
+        found.append(("chosen by", ", ".join(f"{step}: {by}" for step, by in attempt.by.items()), "by"))
     found += [
-        ("repaired", r.message)
+        ("repaired", r.message, "")
         for r in reply.repairs
         if r.round == attempt.round and attempt.call_id in r.message
     ]
-    if attempt.error is not None or attempt.truncated:
-        found.append(("the model saw", attempt.content))
-    return found
+    if attempt.error is not None:
+        found.append(("error", attempt.error.code, "error"))
+    if attempt.truncated or (attempt.error is not None and attempt.content != attempt.error.message):
+        found.append(("the model saw", attempt.content, "content"))
+    return [Fact(name, text, f"{where}.{field}" if field else "reply.repairs") for name, text, field in found]

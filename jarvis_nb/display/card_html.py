@@ -2,139 +2,167 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
 
 from jarvis_nb.display import blocks
-from jarvis_nb.display.card import CallView, CardView, RoundView
-from jarvis_nb.display.card_text import kind_text
-from jarvis_nb.display.escape import arguments_text, code, cut, pre, prose
-from jarvis_nb.record import LedgerEntry
+from jarvis_nb.display.blocks import COLOURS
+from jarvis_nb.display.card import CallView, CardView, RoundView, StepView
+from jarvis_nb.display.escape import code, count, cut, json_text, one_line, pre, prose, ticked, took
+from jarvis_nb.display.ledger import entries_html
+from jarvis_nb.display.timeline import timeline_html
 
-LINE = 160
-"""Characters of arguments or result in a call's line."""
+LINE = 120
+"""Characters of arguments or of a result in a call's line."""
 FOLD = 2000
-"""Characters of a value inside a fold."""
-
-COLOURS = {
-    "✓": blocks.GREEN,
-    "✗": blocks.RED,
-    "⊘": blocks.AMBER,
-    "‖": blocks.AMBER,
-    "■": blocks.GREY,
-    "⚠": blocks.AMBER,
-}
+"""Characters of a value inside a fold; of many calls less is shown of each."""
+CALLS_BUDGET = 9_000
+"""Characters of one value of every call, together."""
+EXCHANGES_BUDGET = 10_000
+"""Characters of what was sent and received, together."""
+STEPS = 40
+OPEN_ROUNDS = 6
+"""Rounds that stand open; those between are folded when there are more."""
 
 
 def card_html(view: CardView, *, times: bool = False) -> str:
     """Return the card; times and the timeline only where asked for, so that stored outputs repeat."""
-    parts = [
-        blocks.line(f"<b>{prose(cut(view.question, FOLD, 'reply.question'))}</b>"),
-        _answer(view),
-        blocks.line(f"{prose(view.mark)} {prose(' · '.join(view.facts))}", blocks.DIM),
-        *(blocks.line(f"⚠ {prose(w)}", blocks.DIM) for w in view.warnings),
-        ledger_html(view.ledger),
-        *(_round(r, times=times) for r in view.rounds if r.calls),
-        _list("Repaired", view.repairs),
-        _list("From memory", view.injected),
-        _timeline(view) if times else "",
-        blocks.details(prose("Thinking"), pre(cut(view.reasoning, FOLD, "reply.reasoning")))
-        if view.reasoning
-        else "",
-        _exchange(view),
-    ]
-    return blocks.frame(parts)
+    return blocks.frame(
+        [
+            blocks.line(f"<b>{_text(view.question, FOLD, 'reply.question')}</b>"),
+            _answer(view),
+            blocks.line(prose(f"{view.mark} {' · '.join(view.facts)}"), blocks.DIM),
+            *(blocks.line(prose(f"⚠ {one_line(w, 400)}")) for w in view.warnings[:20]),
+            entries_html(view.ledger, "reply.offers[0].entries"),
+            _rounds(view, times=times),
+            _injected(view),
+            timeline_html(view.timeline) if times and view.timeline else "",
+            _thinking(view),
+            _exchange(view),
+        ]
+    )
+
+
+def _text(text: str, limit: int, where: str) -> str:
+    return prose(cut(text, limit, where)).replace("\n", "<br>")
 
 
 def _answer(view: CardView) -> str:
-    parts: list[str] = []
-    if view.answer:
-        text = prose(cut(view.answer, 4 * FOLD, "reply.output")).replace("\n", "<br>")
-        parts.append(blocks.line(text))
-    if view.problem:
-        parts.append(blocks.line(f"{prose(view.mark)} <b>{prose(view.problem)}</b>"))
-    return "".join(parts)
+    answer = blocks.line(_text(view.answer, 4 * FOLD, "reply.output")) if view.answer else ""
+    problem = prose(cut(view.problem, FOLD, "reply.error.message"))
+    return answer + (blocks.line(f"{prose(view.mark)} <b>{problem}</b>") if view.problem else "")
 
 
-def ledger_html(entries: Sequence[LedgerEntry], caption: str = "What the model was offered") -> str:
-    """Return the ledger: each tool offered, or hidden and why."""
-    rows = [
-        (code(e.name), prose(kind_text(e)), "● offered" if e.offered else f"○ {_reason(e.reason)}")
-        for e in entries[:200]
-    ]
-    more = len(entries) - len(rows)
-    table = blocks.table(rows, caption=caption)
-    return table + (blocks.dim(f"… {more:,} more tools (reply.offers[0].entries)") if more > 0 else "")
-
-
-def _reason(reason: str) -> str:
-    """Text whose backquoted words are code."""
-    return "".join(code(p) if n % 2 else prose(p) for n, p in enumerate(reason.split("`")))
-
-
-def _round(view: RoundView, *, times: bool) -> str:
-    together = f" · {len(view.calls)} calls together" if len(view.calls) > 1 else " · 1 call"
-    reason = f" ({prose(view.reason)})" if view.reason else ""
-    head = blocks.line(
-        f"Round {view.number} · choice <b>{prose(view.choice)}</b>{reason}{together}", blocks.DIM
+def _rounds(view: CardView, *, times: bool) -> str:
+    if not view.ledger and not any(r.calls or r.repairs for r in view.rounds):
+        return ""  # a question and its answer: one round, nothing to tell
+    fold = max(200, min(FOLD, CALLS_BUDGET // max(1, sum(len(r.calls) for r in view.rounds))))
+    drawn = [_round(r, fold, times=times) for r in view.rounds]
+    if len(drawn) <= OPEN_ROUNDS:
+        return "".join(drawn)
+    middle = drawn[OPEN_ROUNDS - 2 : -1]
+    calls = sum(len(r.calls) for r in view.rounds[OPEN_ROUNDS - 2 : -1])
+    folded = blocks.details(
+        prose(f"{count(len(middle), 'round')} more, {count(calls, 'call')}"), "".join(middle)
     )
-    return head + "".join(_call(c, times=times) for c in view.calls)
+    return "".join(drawn[: OPEN_ROUNDS - 2]) + folded + drawn[-1]
 
 
-def _call(view: CallView, *, times: bool) -> str:
-    arguments = code(cut(arguments_text(view.arguments), LINE)) if view.arguments else ""
-    result = code(cut(view.result, LINE)) if view.status == "ok" else prose(cut(view.result, LINE))
-    status = "" if view.status in {"ok", "failed"} else f"{prose(view.status)} · "
-    took = f" · {view.seconds * 1000:,.0f} ms" if times and view.seconds else ""
-    summary = f"{view.mark} <b>{prose(view.name)}</b> {arguments} → {status}{result}{took}"
-    rows = [(name, code(cut(text, FOLD, f"{view.where}"))) for name, text in view.facts]
-    if len(arguments_text(view.arguments)) > LINE:
-        rows.insert(
-            0, ("arguments", pre(cut(arguments_text(view.arguments), FOLD, f"{view.where}.arguments")))
-        )
-    if len(view.result) > LINE:
-        rows.append(("result", pre(cut(view.result, FOLD, f"{view.where}.output"))))
+def _round(view: RoundView, fold: int, *, times: bool) -> str:
+    asked = count(len(view.calls), "call") if view.calls else "answered"
+    together = " together" if len(view.calls) > 1 else ""
+    why = f" ({ticked(one_line(view.reason, 200))})" if view.reason else ""
+    tail = [f"{asked}{together}", view.tokens, took(view.seconds) if times and view.seconds else ""]
+    choice = f"choice <b>{prose(one_line(view.choice, 100))}</b>{why}"
+    head = f"Round {view.number} · {choice} · {prose(' · '.join(t for t in tail if t))}"
+    change = f" · {prose(one_line(view.change, 200))}" if view.change else ""
+    repairs = "".join(blocks.line(prose(f"mended: {one_line(r, 400)}")) for r in view.repairs[:20])
+    return blocks.heading(head + change) + repairs + "".join(_call(c, fold, times=times) for c in view.calls)
+
+
+def _call(view: CallView, fold: int, *, times: bool) -> str:
+    name = one_line(view.name, 100)
+    arguments = code(one_line(view.arguments, LINE)) if view.arguments else ""
+    shown = one_line(view.result, LINE)
+    result = code(shown) if view.status == "ok" else prose(shown)
+    word = prose(f"{view.word}: ") if view.word and view.result else prose(view.word)
+    time = f" · {took(view.seconds)}" if times and view.seconds else ""
+    summary = f"{view.mark} <b>{prose(name)}</b> {arguments} → {word}{result}{time}"
+    body = _call_body(view, fold)
     colour = COLOURS.get(view.mark, blocks.GREY)
-    if not rows:
-        return f'<div style="border-left:3px solid {colour};padding:2px 0 2px 8px;margin:0 0 4px">{summary}</div>'
-    return blocks.details(summary, blocks.pairs(rows), colour=colour)
+    return blocks.details(summary, body, colour=colour) if body else blocks.bar(summary, colour)
 
 
-def _list(heading: str, items: Sequence[str]) -> str:
-    if not items:
-        return ""
-    lines = "".join(f"<li>{prose(item)}</li>" for item in items[:50])
-    return blocks.dim(heading) + f'<ul style="margin:0 0 8px">{lines}</ul>'
+def _call_body(view: CallView, fold: int) -> str:
+    rows: list[tuple[str, str]] = []
+    if len(view.arguments) > LINE or "\n" in view.arguments:
+        rows.append(("arguments", pre(cut(view.arguments, fold, f"{view.where}.arguments"))))
+    if view.steps:
+        rows.append(("steps", _steps(view.steps, view.where)))
+    if len(view.result) > LINE or "\n" in view.result:
+        where = f"{view.where}.{'output' if view.status == 'ok' else 'error.message'}"
+        rows.append(("result", pre(cut(_readable(view.result, fold), fold, where))))
+    rows += [(f.name, code(cut(f.text, fold, f.where))) for f in view.facts[:20]]
+    return blocks.pairs(rows)
 
 
-def _timeline(view: CardView) -> str:
-    spans = [("model", r.started, r.seconds) for r in view.rounds]
-    spans += [
-        (f"{c.name} {'' if c.mark == '✓' else c.mark}", c.started, c.seconds)
-        for r in view.rounds
-        for c in r.calls
-    ]
-    total = max((start + took for _, start, took in spans), default=0.0)
-    if total <= 0:
-        return ""
-    rows: list[Sequence[str]] = []
-    for name, start, took in sorted(spans, key=lambda s: s[1])[:100]:
-        left, width = 100 * start / total, max(100 * took / total, 0.5)
-        colour = "rgba(128,128,128,.45)" if name == "model" else blocks.GREEN
-        bar = f'<div style="margin-left:{left:.1f}%;width:{width:.1f}%;height:9px;background-color:{colour}"></div>'
-        rows.append(
-            (prose(name), f"{start:.2f} to {start + took:.2f} s", f'<div style="min-width:300px">{bar}</div>')
+def _readable(text: str, limit: int) -> str:
+    """Indent JSON that is short enough to be read."""
+    if len(text) > limit or text[:1] not in "{[":
+        return text
+    try:
+        return json_text(json.loads(text), 1)
+    except ValueError:
+        return text
+
+
+def _steps(steps: tuple[StepView, ...], where: str) -> str:
+    rows = [
+        (
+            prose(f"{s.mark} {s.status}"),
+            f"<b>{prose(one_line(s.name, 80))}</b>",
+            code(one_line(s.tool, 80)),
+            code(one_line(s.result, LINE, f"{where}.steps")) if s.result else "",
         )
-    return blocks.table(rows, caption=f"When it ran ({total:.2f} s)")
+        for s in steps[:STEPS]
+    ]
+    return blocks.table(rows) + (
+        blocks.dim(f"… {len(steps) - STEPS:,} more ({where}.steps)") if len(steps) > STEPS else ""
+    )
+
+
+def _injected(view: CardView) -> str:
+    if not view.injected:
+        return ""
+    return blocks.heading("Put in from memory") + blocks.bullets(
+        prose(one_line(i, 200)) for i in view.injected
+    )
+
+
+def _thinking(view: CardView) -> str:
+    return (
+        blocks.details("Thinking", pre(cut(view.reasoning, FOLD, "reply.reasoning")))
+        if view.reasoning
+        else ""
+    )
 
 
 def _exchange(view: CardView) -> str:
     """What was sent and received, round by round: each message once, where it was new."""
-    parts = (
-        [blocks.dim("tools"), pre(cut(view.tools, FOLD, "reply.definitions"))] if view.tools != "[]" else []
-    )
+    if not view.rounds:
+        return ""
+    left = EXCHANGES_BUDGET
+    parts: list[str] = []
+    if view.tools:
+        shown = cut(view.tools, min(FOLD, left), "reply.definitions")
+        parts.append(blocks.details("Tools, with every request that offers them", pre(shown)))
+        left -= len(shown)
     for r in view.rounds:
-        parts.append(blocks.dim(f"round {r.number} · sent, new in this round"))
-        parts.append(pre(cut(r.sent, FOLD, f"reply.request({r.number})")))
-        parts.append(blocks.dim(f"round {r.number} · received"))
-        parts.append(pre(cut(r.received, FOLD, f"reply.model_calls[{r.number - 1}].response")))
-    return blocks.details(prose("Exactly what was sent and received"), "".join(parts)) if view.rounds else ""
+        limit = max(100, min(FOLD, left // 3))
+        sent = cut(r.sent, limit, f"reply.request({r.number})")
+        received = cut(r.received, limit, f"reply.model_calls[{r.number - 1}].response")
+        new = "sent" if r.number == 1 else "sent, after all of the above: what was new"
+        body = blocks.dim(new) + pre(sent) + blocks.dim("received") + pre(received)
+        parts.append(blocks.details(f"Round {r.number}", body))
+        left -= len(sent) + len(received)
+    inner = f'<div style="padding-left:12px">{"".join(parts)}</div>'
+    return blocks.details("Exactly what was sent and received", inner)

@@ -2,45 +2,43 @@
 
 from __future__ import annotations
 
-from jarvis_nb.display.card import CardView
-from jarvis_nb.display.escape import arguments_text, cut, plain
-from jarvis_nb.record import LedgerEntry
+from jarvis_nb.display.card import CallView, CardView, RoundView
+from jarvis_nb.display.escape import cut, one_line, plain
+from jarvis_nb.display.ledger import ledger_lines
+from jarvis_nb.display.timeline import timeline_lines
 
-WIDTH = 160
+ANSWER = 4000
+"""Characters of the answer."""
 
 
-def card_text(view: CardView) -> str:
+def card_text(view: CardView, *, times: bool = False) -> str:
     """Return the card, one line a call."""
-    lines = [_one(view.question)]
-    lines += ledger_lines(view.ledger)
+    lines = [one_line(view.question), *ledger_lines(view.ledger)]
     for round_ in view.rounds:
-        for call in round_.calls:
-            made = f"{plain(call.name)}({arguments_text(call.arguments)})"
-            lines.append(_one(f"  {round_.number} {call.mark} {made} → {call.result}"))
-    lines += [_one(f"  repaired: {r}") for r in view.repairs]
-    lines += [_one(f"  injected: {i}") for i in view.injected]
-    lines += [_one(f"  warning: {w}") for w in view.warnings]
+        lines += _round(round_)
+    lines += [one_line(f"  from memory: {i}") for i in view.injected[:20]]
+    lines += [one_line(f"  warning: {w}") for w in view.warnings[:20]]
+    if times and view.timeline:
+        lines += timeline_lines(view.timeline)
     if view.answer:
-        lines.append(plain(view.answer))
+        lines.append(plain(cut(view.answer, ANSWER, "reply.output")))
     if view.problem:
-        lines.append(_one(f"{view.mark} {view.problem}"))
-    lines.append(_one(f"{view.mark} {' · '.join(view.facts)}"))
+        lines.append(one_line(f"{view.mark} {view.problem}", 400))
+    lines.append(one_line(f"{view.mark} {' · '.join(view.facts)}", 400))
     return "\n".join(lines)
 
 
-def ledger_lines(entries: tuple[LedgerEntry, ...]) -> list[str]:
-    """Return what was offered and what was hidden and why."""
-    offered = [f"{e.name} ({kind_text(e)})" for e in entries if e.offered]
-    lines = [_one(f"  offered: {', '.join(offered)}")] if offered else []
-    return lines + [
-        _one(f"  hidden: {e.name} ({kind_text(e)}): {e.reason}") for e in entries if not e.offered
-    ]
+def _round(view: RoundView) -> list[str]:
+    lines = [line for call in view.calls for line in _call(view.number, call)]
+    lines += [one_line(f"  {view.number} repaired: {r}") for r in view.repairs]
+    return lines
 
 
-def kind_text(entry: LedgerEntry) -> str:
-    """Return what kind of tool an entry is, with its source's short name."""
-    return f"source {entry.source.rsplit('.', 1)[-1]}" if entry.source else entry.kind
-
-
-def _one(text: str) -> str:
-    return cut(plain(text).replace("\n", "\\n"), WIDTH)
+def _call(number: int, view: CallView) -> list[str]:
+    word = f"{view.word}: " if view.word else ""
+    made = f"{one_line(view.name, 80)}({one_line(view.arguments, 80)})"
+    lines = [f"  {number} {view.mark} {made} → {word}{one_line(view.result, 100)}"]
+    if view.steps:
+        lines.append(one_line(f"      {' → '.join(f'{s.name} {s.mark}' for s in view.steps)}"))
+    lines += [one_line(f"      repaired: {f.text}") for f in view.facts if f.name == "repaired"]
+    return lines

@@ -3,26 +3,48 @@
 from __future__ import annotations
 
 import json
+import re
 from html import escape as html_escape
 from typing import Any
 
-# A notebook's front end typesets $…$ and \(…\) inside HTML outputs (MathJax), except in code and pre. An
-# element of its own around each such character keeps text as it is; a style that inherits keeps it invisible.
-_MATH = {ord(c): f'<b style="font-weight:inherit">{c}</b>' for c in "$\\"}
+# A notebook's front end typesets $…$ and \(…\) inside HTML outputs (MathJax), except in code and pre. It does
+# not look across elements: one of its own around each such character keeps the text as it is.
+_MATH = {ord(c): f"<span>{c}</span>" for c in "$\\"}
 
-_CONTROLS = {code: f"\\x{code:02x}" for code in range(32) if chr(code) not in "\t\n"} | {0x7F: "\\x7f"}
-_BIDI = {code: f"\\u{code:04x}" for code in (*range(0x202A, 0x202F), *range(0x2066, 0x206A), 0x200E, 0x200F)}
+# What a terminal or a browser would obey, or show nothing for although a model reads it: control characters
+# (not \t and \n), changes of direction, zero-width characters (not the joiners that scripts and emoji need),
+# line separators, tag characters, noncharacters of private protocols.
+_ODD = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
+    "\U000e0000-\U000e007f\ud800-\udfff]"
+)
+_LINES = re.compile(r"\s*\n\s*")
+
+
+def _shown(match: re.Match[str]) -> str:
+    code = ord(match[0])
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"  # noqa: PLR2004 - Python's own escapes
 
 
 def plain(text: object) -> str:
-    r"""Return text with control and direction-changing characters shown, not obeyed.
+    r"""Return text with control, direction-changing and invisible characters shown, not obeyed.
 
     Example:
         >>> plain("a\x1b[31mb")
         'a\\x1b[31mb'
     """
-    shown = str(text).replace("\r\n", "\n").translate(_CONTROLS | _BIDI)
-    return shown.encode("utf-8", "backslashreplace").decode("utf-8")
+    return _ODD.sub(_shown, str(text).replace("\r\n", "\n"))
+
+
+def one_line(text: object, limit: int = 160, where: str = "") -> str:
+    r"""Return text on one line, cut.
+
+    Example:
+        >>> one_line("a\n  b")
+        'a b'
+    """
+    shown = text if isinstance(text, str) else str(text)
+    return cut(_LINES.sub(" ", plain(shown[: 4 * limit].rstrip())) + shown[4 * limit :], limit, where)
 
 
 def prose(text: object) -> str:
@@ -32,22 +54,31 @@ def prose(text: object) -> str:
         >>> prose("<b>1</b>")
         '&lt;b&gt;1&lt;/b&gt;'
     """
-    return html_escape(plain(text)).translate(_MATH)
+    return html_escape(plain(text), quote=False).translate(_MATH)
+
+
+def ticked(text: object) -> str:
+    """Escape text whose backquoted words are code.
+
+    Example:
+        >>> ticked("not in `visible`")
+        'not in <code>visible</code>'
+    """
+    parts = plain(text).split("`")
+    if len(parts) % 2 == 0:
+        return prose(text)
+    return "".join(code(part) if n % 2 else prose(part) for n, part in enumerate(parts))
 
 
 def code(text: object) -> str:
     """Return text as an HTML code element."""
-    return f"<code>{html_escape(plain(text))}</code>"
+    return f"<code>{html_escape(plain(text), quote=False)}</code>"
 
 
-def pre(text: object, style: str = "") -> str:
+def pre(text: object) -> str:
     """Return text as a preformatted HTML block that wraps."""
-    return f'<pre style="white-space:pre-wrap;margin:2px 0;{style}">{html_escape(plain(text))}</pre>'
-
-
-def attribute(text: object) -> str:
-    """Escape text for an HTML attribute."""
-    return html_escape(plain(text), quote=True)
+    style = "white-space:pre-wrap;overflow-wrap:anywhere;margin:2px 0 6px;max-height:360px;overflow:auto"
+    return f'<pre style="{style}">{html_escape(plain(text), quote=False)}</pre>'
 
 
 def markdown(text: object) -> str:
@@ -88,3 +119,36 @@ def arguments_text(arguments: dict[str, Any] | None) -> str:
     if arguments is None:
         return ""
     return ", ".join(f"{key}={json_text(value)}" for key, value in arguments.items())
+
+
+def brief(text: object, limit: int = 120) -> str:
+    """Return the beginning of a text on one line, for a summary above the whole.
+
+    Example:
+        >>> brief("one two", 4)
+        'one…'
+    """
+    shown = one_line(text, 10**9)
+    return shown if len(shown) <= limit else f"{shown[:limit].rstrip()}…"
+
+
+def took(seconds: float) -> str:
+    """Return a duration.
+
+    Example:
+        >>> took(0.0042), took(0.25), took(12.3456)
+        ('4.2 ms', '250 ms', '12.35 s')
+    """
+    if seconds >= 1:
+        return f"{seconds:.2f} s"
+    return f"{seconds * 1000:.0f} ms" if seconds >= 0.01 else f"{seconds * 1000:.1f} ms"  # noqa: PLR2004 - ten milliseconds
+
+
+def count(number: int, noun: str, plural: str = "") -> str:
+    """Return a number with its noun.
+
+    Example:
+        >>> count(1, "call"), count(1200, "call"), count(0, "reply", "replies")
+        ('1 call', '1,200 calls', '0 replies')
+    """
+    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"

@@ -29,9 +29,9 @@ class ReplyDiff(tuple[Difference, ...]):
     __slots__ = ()
 
     def __repr__(self) -> str:
-        if not self:
-            return "ReplyDiff(no difference)"
-        return "\n".join([f"ReplyDiff({len(self)} differences)", *(f"  {d}" for d in self)])
+        places = ", ".join(d.where for d in self[:10])
+        more = f", {len(self) - 10:,} more" if len(self) > 10 else ""  # noqa: PLR2004 - as above
+        return f"ReplyDiff({places or 'no difference'}{more})"
 
     def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
         from jarvis_nb.display import bundle

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 from jarvis_nb.core.errors import ToolsetError
+from jarvis_nb.core.pictured import Pictured
 from jarvis_nb.core.types import ToolDefinition, ToolResult
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ NAME = re.compile(r"[a-z][a-z0-9_]{0,62}")
 
 
 @dataclass(slots=True)
-class ToolSpec:
+class ToolSpec(Pictured):
     """A tool's interface and characteristics.
 
     Example:
@@ -112,7 +113,7 @@ class ToolContext(Mapping[str, Any]):
         return ToolContext(self._data, call_id=call_id, tool_name=tool_name, secrets=self.secrets, bus=bus)
 
 
-class BaseTool(ABC):
+class BaseTool(Pictured, ABC):
     """The base of every tool.
 
     Subclass it with ``tool_id``, a ``spec`` and ``execute`` (which may be ``async``).

@@ -8,13 +8,14 @@ from functools import cached_property
 from typing import Any
 
 from jarvis_nb.core.errors import ErrorInfo
+from jarvis_nb.core.pictured import Pictured
 from jarvis_nb.core.types import Definitions, ToolChoice
 from jarvis_nb.record import LedgerEntry
 from jarvis_nb.tools.base import BaseTool
 
 
 @dataclass(frozen=True, repr=False)
-class Offer:
+class Offer(Pictured):
     """What the model is offered in one request, what is hidden and why, and what it has to do.
 
     Made by :func:`~jarvis_nb.toolsets.policy.resolve`, whose docstring is the table.

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from jarvis_nb.core.errors import InvalidRequest, close_names
+from jarvis_nb.core.pictured import Pictured
 from jarvis_nb.core.types import Definitions
 from jarvis_nb.record import LedgerEntry
 from jarvis_nb.tools.base import BaseTool
@@ -22,7 +23,7 @@ KEYS = tuple(DEFAULTS)
 
 
 @dataclass(frozen=True, repr=False)
-class ToolPolicy:
+class ToolPolicy(Pictured):
     """What one request may use of its tools, of every kind, by name.
 
     Args:

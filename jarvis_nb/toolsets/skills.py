@@ -5,13 +5,13 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Iterable
-from html import escape
 from itertools import islice, pairwise
 from pathlib import Path
 from stat import S_ISDIR
 from typing import Any, ClassVar
 
 from jarvis_nb.core.errors import SkillError, ToolError
+from jarvis_nb.core.pictured import Pictured
 from jarvis_nb.core.types import dumps
 from jarvis_nb.tools.base import ToolContext
 from jarvis_nb.toolsets.frontmatter import Refused
@@ -21,16 +21,15 @@ from jarvis_nb.toolsets.tool_source import ToolSource
 MAX_SKILLS = 2_000
 MAX_ENTRIES = 20_000
 """Entries of one root, stray files included."""
-SHOWN = 50
-"""Rows of a repr."""
-SHOWN_CHARACTERS = 100
+SHOWN = 20
+"""Names in a repr."""
 
 log = logging.getLogger("jarvis_nb.skills")
 
 Roots = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
 
 
-class Skills(list[Skill]):
+class Skills(Pictured, list[Skill]):
     r"""The skills found under some roots, sorted by name, and the problems of the others.
 
     Example:
@@ -97,28 +96,14 @@ class Skills(list[Skill]):
         return SkillSource, {"roots": _real_roots(roots), "allow_symlinks": allow_symlinks}
 
     def __repr__(self) -> str:
-        lines = [self._title()]
-        lines += [f"  {skill.name}: {_line(skill.description)}" for skill in self[:SHOWN]]
-        lines += [f"  … {len(self) - SHOWN:,} more"] if len(self) > SHOWN else []
-        lines += [f"  problem: {problem}" for problem in self.problems[:SHOWN]]
-        lines += [f"  … {len(self.problems) - SHOWN:,} more"] if len(self.problems) > SHOWN else []
-        return "\n".join(lines)
-
-    def _repr_html_(self) -> str:
-        rows = [
-            f"<tr><td><code>{escape(s.name)}</code></td><td>{escape(_line(s.description))}</td></tr>"
-            for s in self[:SHOWN]
-        ]
-        rows += [f"<tr><td>problem</td><td>{escape(_line(str(p)))}</td></tr>" for p in self.problems[:SHOWN]]
-        left = max(len(self) - SHOWN, 0) + max(len(self.problems) - SHOWN, 0)
-        rows += [f"<tr><td></td><td>… {left:,} more</td></tr>"] if left else []
-        return f"<table><caption>{escape(self._title())}</caption><tbody>{''.join(rows)}</tbody></table>"
-
-    def _title(self) -> str:
-        counts = [f"{len(self):,} skill{'' if len(self) == 1 else 's'}"]
-        if self.problems:
-            counts.append(f"{len(self.problems):,} problem{'' if len(self.problems) == 1 else 's'}")
-        return f"Skills: {', '.join(counts)}"
+        names = ", ".join(skill.name for skill in self[:SHOWN])
+        more = f", {len(self) - SHOWN:,} more" if len(self) > SHOWN else ""
+        problems = (
+            f"; {len(self.problems):,} problem{'' if len(self.problems) == 1 else 's'}"
+            if self.problems
+            else ""
+        )
+        return f"Skills({names or 'none'}{more}{problems})"
 
 
 class SkillSource(ToolSource):
@@ -276,8 +261,3 @@ def _all(problems: list[SkillProblem]) -> SkillError:
     shown = "\n".join(f"  {problem}" for problem in problems[:10])
     more = f"\n  … {len(problems) - 10:,} more" if len(problems) > 10 else ""  # noqa: PLR2004 - what fits on a screen
     return SkillError(f"not every skill is valid:\n{shown}{more}", code=problems[0].code, value=problems)
-
-
-def _line(text: str) -> str:
-    one = " ".join(text.split())
-    return one if len(one) <= SHOWN_CHARACTERS else f"{one[:SHOWN_CHARACTERS]}…"

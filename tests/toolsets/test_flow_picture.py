@@ -13,7 +13,7 @@ from jarvis_nb import Flow, action
 from jarvis_nb.toolsets.flow import FlowFailed
 from jarvis_nb.toolsets.flows.mermaid import Mermaid, escape
 
-ALLOWED = {"b", "code", "details", "div", "i", "li", "p", "pre", "summary", "table", "td", "th", "tr", "ul"}
+ALLOWED = {"b", "code", "details", "div", "i", "li", "p", "pre", "span", "summary", "table", "td", "th", "tr", "ul"}
 NASTY = "<img src=x onerror=alert(1)>\"'&`$x$\\(y\\)%%{init}%%|];\n--> #quot; </td>"
 
 
@@ -44,7 +44,7 @@ class Sanitizer(HTMLParser):
 
     def handle_data(self, data: str) -> None:
         self.text += data
-        if "code" not in self.open and "pre" not in self.open and len(data) > 1:
+        if "code" not in self.open and "pre" not in self.open and "span" not in self.open:
             self.plain += data
 
 
@@ -157,7 +157,7 @@ def test_mermaid_escapes_everything(text):
     shown = escape(text)
     assert not re.search(r"[\"'`<>&%${}|\\\[\]()\n\r]", shown)
     assert re.sub(r"#(\d+);", lambda m: chr(int(m[1])), shown) == re.sub(
-        r"[\x00-\x1f\x7f\u2028\u2029]", " ", text
+        "[\x00-\x1f\x7f\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\U000e0000-\U000e007f]", " ", text
     )
 
 

@@ -289,14 +289,17 @@ def test_02_reprs_are_deterministic_escaped_and_bounded(tmp_path):
         )
     skill(tmp_path, "<i>", "x")
     skills = Skills.discover(tmp_path)
-    for shown in (repr(skills), skills._repr_html_()):
+    bundle = skills._repr_mimebundle_()
+    for shown in (repr(skills), *bundle.values()):
         assert str(tmp_path) not in shown
         assert len(shown) < 20_000
-    assert repr(skills).splitlines()[0] == "Skills: 60 skills, 1 problem"
-    assert "… 10 more" in repr(skills)
-    assert "10 more" in skills._repr_html_()
-    assert "<b>" not in skills._repr_html_()
-    assert "<i>" not in skills._repr_html_()
+    assert "\n" not in repr(skills)
+    assert repr(skills).endswith("40 more; 1 problem)")
+    assert bundle["text/plain"].splitlines()[0] == "Skills: 60 skills, 1 problem"
+    for shown in bundle.values():
+        assert "10 more" in shown
+    assert "<b>x" not in bundle["text/html"]
+    assert "<i>" not in bundle["text/html"]
     assert str(tmp_path) not in repr(skills[0])
 
 

@@ -120,7 +120,7 @@ class Explanation:
 
     def to_html(self) -> str:
         """Return it as a static picture."""
-        from jarvis_nb.toolsets.flows.html import draw
+        from jarvis_nb.display.flow import draw
 
         return draw(self)
 

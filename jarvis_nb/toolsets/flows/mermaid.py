@@ -13,6 +13,9 @@ if TYPE_CHECKING:
 _ESCAPES = {
     **{ord(c): f"#{ord(c)};" for c in "#\"'`<>&%${}|;\\[]()"},
     **dict.fromkeys((*range(32), 127, 0x2028, 0x2029), " "),
+    # What changes direction, or is not seen although a model reads it.
+    **dict.fromkeys((0x200B, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2060, 0x2070), 0xFEFF), " "),
+    **dict.fromkeys(range(0xE0000, 0xE0080), " "),
 }
 
 

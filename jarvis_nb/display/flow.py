@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from html import escape as escaped
 from typing import TYPE_CHECKING
 
-from jarvis_nb.display.blocks import details, dim, frame, line, table
-from jarvis_nb.display.escape import code, prose
+from jarvis_nb.display.blocks import COLOURS, details, frame, line, table
+from jarvis_nb.display.escape import code, one_line, prose
 
 if TYPE_CHECKING:
     from jarvis_nb.toolsets.flows.explain import Explanation, Node
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
 MOST_ROWS = 60
 """Steps shown at once; the rest is folded."""
 MOST_WAVES = 12
+MOST_BOXES = 12
 
 
 def draw(flow: Explanation) -> str:
@@ -24,7 +26,7 @@ def draw(flow: Explanation) -> str:
             line("inputs: " + ", ".join(f"{code(name)} {prose(kind)}" for name, kind in flow.inputs))
         )
     if flow.nodes:
-        parts += [dim(_order(flow)), _table(flow, flow.nodes[:MOST_ROWS])]
+        parts += [line(_order(flow)), _table(flow, flow.nodes[:MOST_ROWS])]
     if len(flow.nodes) > MOST_ROWS:
         rest = flow.nodes[MOST_ROWS:]
         parts.append(details(f"… {len(rest):,} more steps", _table(flow, rest)))
@@ -34,10 +36,21 @@ def draw(flow: Explanation) -> str:
 
 
 def _order(flow: Explanation) -> str:
-    """Return the steps as a chain; those that can run together stand in one pair of brackets."""
-    waves = [[node.name for node in wave] for wave in flow.waves[:MOST_WAVES]]
-    chain = " → ".join("".join(names) if len(names) == 1 else f"[{' · '.join(names)}]" for names in waves)
-    return chain + (" → …" if len(flow.waves) > len(waves) else "")
+    """Return the steps as a chain of boxes; those that can run together stand between one pair of arrows."""
+    waves = flow.waves[:MOST_WAVES]
+    groups = ["".join(_box(node) for node in wave[:MOST_BOXES]) + _beyond(wave) for wave in waves]
+    return " → ".join(groups) + (" → …" if len(flow.waves) > len(waves) else "")
+
+
+def _box(node: Node) -> str:
+    mark = f"{node.mark.split()[0]} " if node.status is not None else ""
+    edge = COLOURS.get(mark.strip(), "rgba(128,128,128,.5)")
+    style = f"border:1px solid {edge};border-radius:4px;padding:2px 8px;display:inline-block;margin:2px 3px"
+    return f'<code style="{style}">{escaped(mark + one_line(node.name, 60))}</code>'
+
+
+def _beyond(wave: tuple[Node, ...]) -> str:
+    return f" and {len(wave) - MOST_BOXES:,} more" if len(wave) > MOST_BOXES else ""
 
 
 def _table(flow: Explanation, nodes: tuple[Node, ...]) -> str:
