@@ -55,6 +55,8 @@ class Order:
     max_tokens: int = 256
     temperature: float = 0.0
     seed: int = 0
+    no_loops: bool = False
+    """Penalise long verbatim repetitions, which a small model falls into."""
     must_start: str = ""
     """The answer is given up at once if it starts otherwise: the grammar was not taken."""
 
@@ -253,6 +255,8 @@ def _payload(order: Order) -> dict[str, Any]:
     }
     if order.grammar is not None:
         payload["grammar"] = order.grammar
+    if order.no_loops:
+        payload |= {"dry_multiplier": 0.8, "dry_allowed_length": 6, "dry_penalty_last_n": 256}
     return payload
 
 

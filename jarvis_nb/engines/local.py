@@ -11,19 +11,19 @@ from __future__ import annotations
 import asyncio
 import os
 import weakref
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import ClassVar
 
 from jarvis_nb.core.errors import EngineError, InvalidRequest
-from jarvis_nb.core.types import Message, Repair, Role, ToolDefinition, dumps
-from jarvis_nb.engines import filling, llama, models, router, telling
+from jarvis_nb.core.events import EventBus, EventType
+from jarvis_nb.engines import llama, models
 from jarvis_nb.engines.base import Completion, InferenceEngine, Piece, Request, Support
+from jarvis_nb.engines.steps import Steps
 
-if TYPE_CHECKING:
-    from jarvis_nb.core.events import EventBus
-
-ANSWER_TOKENS = 256
+SYSTEM = "Answer briefly and correctly."
+"""What the default model is told where the conversation has no system message: with its own, which the chat
+template would add, it answers in French what the capital of France is."""
 
 
 class LocalEngine(InferenceEngine):
@@ -133,85 +133,35 @@ class LocalEngine(InferenceEngine):
             task.cancel()
 
     async def _answer(self, request: Request, on_text: llama.OnText | None) -> Completion:
-        question = _question(request.messages)
-        results = _results(request.messages)
-        tool, route_by = self._picked(request, question, answered=bool(results))
-        if tool is not None:
-            return await self._call(request, question, tool, route_by)
-        if results:
-            return await self._say(telling.order(question, results), {"answer": "model"}, on_text)
-        return await self._chat(request, on_text)
+        default = self._is_default()
 
-    def _picked(
-        self, request: Request, question: str, *, answered: bool
-    ) -> tuple[ToolDefinition | None, str]:
-        """The tool to call, if any, and who picked it."""
-        tools, choice = request.tools or (), request.tool_choice
-        if isinstance(choice, dict):
-            name = choice.get("function", {}).get("name")
-            for tool in tools:
-                if tool.name == name:
-                    return tool, "tool choice"
-            raise InvalidRequest(
-                f"the tool choice names {name!r}, which is not offered",
-                value=choice,
-                valid=[t.name for t in tools],
-            )
-        must = choice == "required"
-        if not tools or choice == "none" or (answered and not must):
-            return None, ""
-        if must and len(tools) == 1:
-            return tools[0], "tool choice"
-        return router.route(question, tools, request.examples, may_answer=not must).tool, "router"
+        def on_load(done: float, total: float, text: str) -> None:
+            self._report(request.bus, done, total, text)
 
-    async def _call(self, request: Request, question: str, tool: ToolDefinition, route_by: str) -> Completion:
-        examples = router.nearest(question, request.examples.get(tool.name, ()), filling.NEAREST)
-        filled = await filling.fill(question, tool, examples, self._run)
-        if filled.arguments is None:
-            text = f"I could not call {tool.name}: {filled.problem}."
-            message: dict[str, Any] = {"role": "assistant", "content": text}
-            return Completion(
-                message, "stop", filled.usage, self.default_model, provenance={"tool": route_by}
-            )
-        number = 1 + sum(len(m.tool_calls or ()) for m in request.messages)
-        function = {"name": tool.name, "arguments": dumps(filled.arguments)}
-        call = {"id": f"call_{number}", "type": "function", "function": function}
-        message = {"role": "assistant", "content": None, "tool_calls": [call]}
-        provenance = {"tool": route_by, "arguments": filled.provenance}
-        return Completion(message, "tool_calls", filled.usage, self.default_model, provenance=provenance)
-
-    async def _chat(self, request: Request, on_text: llama.OnText | None) -> Completion:
-        messages = [{"role": str(m.role), "content": m.text} for m in request.messages if m.text]
-        order = llama.Order(
-            messages, max_tokens=request.max_tokens or ANSWER_TOKENS, temperature=request.temperature or 0.0
+        steps = Steps(
+            self._runtime(),
+            request,
+            on_text=on_text,
+            on_load=on_load,
+            system=SYSTEM if default else "",
+            small=default,
         )
-        return await self._say(order, {"answer": "model"}, on_text)
+        completion = await steps.run()
+        completion.model = self.default_model
+        return completion
 
-    async def _say(
-        self,
-        order: llama.Order,
-        provenance: dict[str, str],
-        on_text: llama.OnText | None,
-        repairs: Sequence[Repair] = (),
-    ) -> Completion:
-        written = await self._run(order, on_text)
-        message = {"role": "assistant", "content": written.text.strip()}
-        return Completion(
-            message, written.finish_reason, written.usage, self.default_model, list(repairs), provenance
-        )
-
-    async def _run(self, order: llama.Order, on_text: llama.OnText | None = None) -> llama.Generated:
-        return await self._runtime().generate(order, on_text=on_text, on_load=self._report)
-
-    def _report(self, done: float, total: float, text: str) -> None:
+    def _report(self, bus: EventBus | None, done: float, total: float, text: str) -> None:
+        """Tell everybody who wants to know how far loading is (on the model's thread)."""
         if self.progress is not None:
             self.progress(done, total, text)
-        if self.bus is not None:
-            from jarvis_nb.core.events import EventType
-
-            self.bus.publish(
+        for listener in {id(b): b for b in (self.bus, bus) if b is not None}.values():
+            listener.publish(
                 EventType.MODEL_LOAD, model=self.default_model, done=done, total=total, text=text
             )
+
+    def _is_default(self) -> bool:
+        """Whether this is the small model whose limits are known."""
+        return self.known is not None and _environment() is None
 
     def _runtime(self) -> llama.Runtime:
         if self._held is None or self._held[0] != os.getpid():  # a fork has none of its parent's threads
@@ -256,18 +206,3 @@ def _environment() -> Path | None:
 def _drop(runtime: llama.Runtime) -> None:
     if llama.release(runtime):
         runtime.close()
-
-
-def _question(messages: Sequence[Message]) -> str:
-    return next((m.text for m in reversed(messages) if m.role is Role.USER), "")
-
-
-def _results(messages: Sequence[Message]) -> list[str]:
-    """The tool results since the last question."""
-    results: list[str] = []
-    for message in reversed(messages):
-        if message.role is Role.USER:
-            break
-        if message.role is Role.TOOL:
-            results.append(message.text)
-    return results[::-1]

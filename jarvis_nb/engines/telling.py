@@ -1,8 +1,10 @@
 """Answering from a tool's result, so that its numbers arrive unchanged.
 
-A 135-million-parameter model asked to "use" a number writes another one. So the answer is bound by a grammar:
-plain words are free, and whatever is more than plain words (numbers, codes, paths) can only be a literal of
-the question or the result. A short result must be in the answer.
+A model of 135 million parameters that is told a result writes another one, or forgets which of two facts was
+asked for. So it only words what it can word: one short value, in a sentence whose words come from the question
+and whose value is the result, bound by a grammar. Any other result is quoted: the fields of a structure, or
+the sentences of a text that are nearest to the question. A larger model of the user's own writes freely, and
+its answer is taken if every number in it stands in the question or the result.
 """
 
 from __future__ import annotations
@@ -14,62 +16,135 @@ from typing import Any
 
 from jarvis_nb.engines.llama import Order
 
-SHORT = 80
-"""Characters up to which a result is one value that must stand in the answer."""
-MAX_RESULT = 1500
-"""Characters of a long result shown to the model."""
-MAX_LITERALS = 40
+SHORT = 60
+"""Characters up to which a result is one value that can stand in a sentence."""
+MAX_QUOTED = 400
+"""Characters of a text up to which it is quoted whole; of a longer one, the nearest sentences."""
+MAX_LINES = 20
+MAX_SHOWN = 2000
+"""Characters of a result shown to a model that writes freely."""
+MAX_WORDS = 60
+"""Words of a question that the grammar takes up."""
 MAX_TOKENS = 96
 SYSTEM = "Answer the question from the result, in one short sentence."
 EXAMPLES = (
     ("What is 7 plus 8?", "15", "7 plus 8 is 15."),
     (
-        "How much does the red lamp cost?",
-        "item: red lamp\nprice: 25\ncurrency: EUR",
-        "The red lamp costs 25 EUR.",
+        "A ticket costs 12 dollars. How much are 4 tickets?",
+        "48",
+        "The price of 4 tickets at 12 dollars is 48.",
     ),
 )
+JOINING = ("is", "are", "the", "The", "of", "it", "It", "costs", "has", "in", "to", "was")
+WORDS_OF_ASKING = (
+    "what how who whom which when where why does do did much many please compute calculate tell me "
+    "give find can you"
+)
+ASKING = frozenset(WORDS_OF_ASKING.split())
+WORDLESS = frozenset({"true", "false", "yes", "no", "none", "null"})
+"""Results that a sentence made of the question's words would contradict or leave open."""
 PLAIN = re.compile(r"[A-Za-z][A-Za-z']*")
+NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
+SENTENCE = re.compile(r"(?<=[.!?])\s+|\n+")
+PAIRS = ("()", "[]", "{}")
 
 
-def order(question: str, results: Sequence[str]) -> Order:
-    """Return the generation that answers a question from the results of its tools."""
-    shown = [readable(result)[:MAX_RESULT] for result in results]
+def short_value(results: Sequence[str]) -> str | None:
+    """Return the one short value that a sentence can be built around, if the results are that."""
+    value = results[0].strip() if len(results) == 1 else ""
+    if not value or len(value) > SHORT or "\n" in value or value[0] in "[{" or value.lower() in WORDLESS:
+        return None
+    return value
+
+
+def worded(question: str, value: str) -> Order:
+    """Return the generation that puts one value into a sentence."""
     messages = [{"role": "system", "content": SYSTEM}]
     for asked, result, answer in EXAMPLES:
-        messages += [
-            {"role": "user", "content": f"{asked}\nResult: {result}"},
-            {"role": "assistant", "content": answer},
-        ]
-    messages.append({"role": "user", "content": "\n".join([question, *(f"Result: {r}" for r in shown)])})
-    value = shown[0] if len(shown) == 1 and len(shown[0]) <= SHORT and "\n" not in shown[0] else None
-    rules = _short(question, value) if value else _long(question, shown)
-    return Order(messages, grammar=rules, max_tokens=MAX_TOKENS)
-
-
-def _short(question: str, value: str) -> str:
-    """The question's literals in their order, each at most once, then the value."""
-    optional = "".join(f" ({json.dumps(one)} TEXT?)?" for one in literals(question) if one != value)
-    return f'%llguidance {{}}\nstart: TEXT?{optional} {json.dumps(value)} "."\nTEXT: /[A-Za-z ,\']{{1,60}}/\n'
-
-
-def _long(question: str, results: Sequence[str]) -> str:
-    found = [*dict.fromkeys(one for text in (*results, question) for one in literals(text))][:MAX_LITERALS]
-    any_of = " | ".join(json.dumps(one) for one in found) or '"."'
-    return (
-        f'%llguidance {{}}\nstart: (TEXT | LITERAL)+ "."\nTEXT: /[A-Za-z ,\']{{1,40}}/\nLITERAL: {any_of}\n'
+        messages += [_asked(asked, [result]), {"role": "assistant", "content": answer}]
+    return Order(
+        [*messages, _asked(question, [value])], grammar=_grammar(question, value), max_tokens=MAX_TOKENS
     )
 
 
-def literals(text: str) -> list[str]:
-    """Return the words of a text that are more than letters, in order, each once.
+def free(question: str, results: Sequence[str]) -> Order:
+    """Return the generation that answers in the model's own words; check it with :func:`faithful`."""
+    shown = [readable(result)[:MAX_SHOWN] for result in results]
+    return Order([{"role": "system", "content": SYSTEM}, _asked(question, shown)])
+
+
+def faithful(answer: str, question: str, results: Sequence[str]) -> bool:
+    """Whether every number of an answer stands in the question or a result.
 
     Example:
-        >>> literals("What is 15% of 340?")
-        ['15%', '340']
+        >>> faithful("15% of 340 is 51.0.", "What is 15% of 340?", ["51.0"])
+        True
+        >>> faithful("It is about 50.", "What is 15% of 340?", ["51.0"])
+        False
     """
-    words = (word.strip(".,;:!?()[]{}\"'") for word in text.split())
-    return [*dict.fromkeys(word for word in words if word and not PLAIN.fullmatch(word))]
+    known = {number for text in (question, *results) for number in NUMBER.findall(text)}
+    return bool(answer.strip()) and all(number in known for number in NUMBER.findall(answer))
+
+
+def quoted(question: str, results: Sequence[str]) -> str:
+    """Return what the results say, in their own words: fields, or the sentences nearest to the question."""
+    return (
+        "\n".join(_quoted(question, readable(result)) for result in results if result.strip())
+        or "(no result)"
+    )
+
+
+def _asked(question: str, results: Sequence[str]) -> dict[str, str]:
+    return {"role": "user", "content": "\n".join([question, *(f"Result: {result}" for result in results)])}
+
+
+def _quoted(question: str, text: str) -> str:
+    if len(text) <= MAX_QUOTED:
+        return text
+    from jarvis_nb.engines.embedding import embed
+
+    sentences = [one.strip() for one in SENTENCE.split(text) if one.strip()]
+    likeness = embed(sentences) @ embed([question])[0]
+    found: list[int] = []
+    for i in sorted(range(len(sentences)), key=lambda i: (-float(likeness[i]), i)):
+        if found and sum(len(sentences[k]) for k in (*found, i)) > MAX_QUOTED:
+            break
+        found.append(i)
+    # In the text's own order, with a sign where something was left out.
+    parts: list[str] = []
+    for i in sorted(found):
+        if parts and i - 1 not in found:
+            parts.append("…")
+        parts.append(sentences[i][:MAX_QUOTED])
+    return " ".join(parts)
+
+
+def _grammar(question: str, value: str) -> str:
+    """A sentence of the question's words that holds all of its literals, in order, or none, then the value."""
+    tokens = list(_tokens(question))[:MAX_WORDS]
+    held = [*dict.fromkeys(t for t in tokens if not PLAIN.fullmatch(t) and t != value)]
+    own = [t for t in tokens if PLAIN.fullmatch(t) and t.lower() not in ASKING]
+    either = [form for word in own for form in (word, word[0].upper() + word[1:])]
+    words = " | ".join(json.dumps(word) for word in dict.fromkeys([*either, *JOINING]))
+    whole = "".join(f" {json.dumps(one)} GAP some" for one in held)
+    start = f"some{whole} | words" if held else "words"
+    return (
+        f'%llguidance {{}}\nstart: ({start}) {json.dumps(value)} "."\n'
+        f"some: (WORD GAP){{0,9}}\nwords: (WORD GAP){{2,9}}\nGAP: / |, /\nWORD: {words}\n"
+    )  # fmt: skip
+
+
+def _tokens(text: str) -> Iterator[str]:
+    """The words of a text without the punctuation around them; brackets stay where they are a pair."""
+    for raw in text.split():
+        word = raw.strip(".,;:!?\"'")
+        for first, last in PAIRS:
+            if word.startswith(first) and last not in word:
+                word = word[1:]
+            if word.endswith(last) and first not in word:
+                word = word[:-1]
+        if word:
+            yield word
 
 
 def readable(result: str) -> str:
@@ -83,7 +158,11 @@ def readable(result: str) -> str:
         value = json.loads(result)
     except ValueError:
         return result.strip()
-    return "\n".join(_lines(value, "")) if isinstance(value, dict | list) else result.strip()
+    if not isinstance(value, dict | list):
+        return result.strip()
+    lines = list(_lines(value, ""))
+    more = [f"… and {len(lines) - MAX_LINES} more"] if len(lines) > MAX_LINES else []
+    return "\n".join([*lines[:MAX_LINES], *more])
 
 
 def _lines(value: Any, key: str) -> Iterator[str]:
