@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
 from typing import Any
 from urllib.parse import urljoin
@@ -157,31 +158,57 @@ def schema_problem(schema: Schema) -> str | None:
     return None if error is None else f"not valid JSON Schema at {error.json_path}: {error.message:.200}"
 
 
-def _is_plain(schema: Schema) -> bool:
+def _is_plain(schema: Any, depth: int = 0) -> bool:
     """Return whether the schema is what most tools have: valid at a glance, without importing jsonschema."""
-    properties, required = schema.get("properties"), schema.get("required", [])
-    if (
-        schema.keys() - {"type", "properties", "required", "additionalProperties"}
-        or schema.get("type") != "object"
-    ):
+    if type(schema) is not dict or depth > MAX_GLANCE:
         return False
-    if not isinstance(properties, dict) or not isinstance(required, list):
-        return False
-    named = all(isinstance(name, str) for name in required) and len(set(required)) == len(required)
-    closed = isinstance(schema.get("additionalProperties", True), bool)
-    return named and closed and all(map(_is_plain_field, properties.values()))
+    for keyword, value in schema.items():
+        judge = _GLANCE.get(keyword)
+        if judge is None or not judge(value, depth + 1):
+            return False
+    return True
 
 
-def _is_plain_field(field: Any) -> bool:
-    if not isinstance(field, dict) or field.keys() - {"type", "description", "default", "minimum", "maximum"}:
-        return False
-    bounds = [field[key] for key in ("minimum", "maximum") if key in field]
-    typed = field.get("type") in ("string", "integer", "number", "boolean")
-    return (
-        typed
-        and isinstance(field.get("description", ""), str)
-        and all(type(b) in (int, float) for b in bounds)
-    )
+def _are_plain(schemas: Any, depth: int) -> bool:
+    return type(schemas) is list and schemas != [] and all(_is_plain(one, depth) for one in schemas)
+
+
+def _is_map(schemas: Any, depth: int) -> bool:
+    return type(schemas) is dict and all(_is_plain(one, depth) for one in schemas.values())
+
+
+def _is_text(value: Any, _: int) -> bool:
+    return type(value) is str
+
+
+def _is_number(value: Any, _: int) -> bool:
+    return type(value) in (int, float)
+
+
+def _are_names(value: Any, _: int) -> bool:
+    return type(value) is list and all(type(one) is str for one in value) and len(set(value)) == len(value)
+
+
+MAX_GLANCE = 16
+"""Schemas inside one another that are judged at a glance."""
+_TYPES = frozenset({"string", "integer", "number", "boolean", "array", "object", "null"})
+_GLANCE: dict[str, Callable[[Any, int], bool]] = {
+    "type": lambda value, _: type(value) is str and value in _TYPES,
+    "title": _is_text,
+    "description": _is_text,
+    "format": _is_text,
+    "default": lambda *_: True,
+    "const": lambda *_: True,
+    "enum": lambda value, _: type(value) is list,
+    "minimum": _is_number,
+    "maximum": _is_number,
+    "properties": _is_map,
+    "required": _are_names,
+    "additionalProperties": lambda value, depth: type(value) is bool or _is_plain(value, depth),
+    "items": _is_plain,
+    "anyOf": _are_plain,
+}
+"""Keywords that are judged at a glance, and when their value is right; any other is left to jsonschema."""
 
 
 @cache

@@ -220,21 +220,37 @@ def test_schema_problem_is_none_for_json_schema():
     assert "$.properties.a.type" in str(schema_problem({"properties": {"a": {"type": "strng"}}}))
 
 
-FIELD = st.fixed_dictionaries(
+LEAF = st.fixed_dictionaries(
     {},
     optional={
-        "type": st.sampled_from(["string", "integer", "strng", 7, None, ["string"], ["string", "string"]]),
+        "type": st.sampled_from(
+            ["string", "integer", "null", "strng", 7, None, ["string"], ["string", "string"]]
+        ),
         "description": st.sampled_from(["D", 7, None]),
         "default": st.sampled_from([None, 1, "a", []]),
         "minimum": st.sampled_from([1, 1.5, "1", True, None]),
+        "enum": st.sampled_from([["a"], [], "a", None]),
+        "format": st.sampled_from(["date", 7]),
+        "pattern": st.sampled_from(["a", 7]),
     },
+)
+FIELD = st.recursive(
+    LEAF | st.booleans() | st.just("string"),
+    lambda inner: st.fixed_dictionaries(
+        {},
+        optional={
+            "anyOf": st.lists(inner, max_size=3) | inner,
+            "items": inner,
+            "additionalProperties": inner,
+            "properties": st.dictionaries(st.sampled_from("abc"), inner, max_size=2) | inner,
+        },
+    ),
+    max_leaves=6,
 )
 PLAIN = st.fixed_dictionaries(
     {"type": st.sampled_from(["object", "object", "objekt"])},
     optional={
-        "properties": st.dictionaries(
-            st.sampled_from("abc"), FIELD | st.booleans() | st.just("string"), max_size=3
-        ),
+        "properties": st.dictionaries(st.sampled_from("abc"), FIELD, max_size=3),
         "required": st.sampled_from([[], ["a"], ["a", "a"], "a", [1]]),
         "additionalProperties": st.sampled_from([True, False, {}, None, 0]),
     },
