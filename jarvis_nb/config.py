@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
@@ -84,6 +83,8 @@ def load_config(given: Mapping[str, Any] | Config | str | os.PathLike[str] | Non
 def _from_file(path: Path, *, required: bool) -> dict[str, Any]:
     if not required and not path.is_file():
         return {}
+    import tomllib
+
     try:
         with path.open("rb") as file:
             return _known(tomllib.load(file), str(path))
