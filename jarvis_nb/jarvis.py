@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Coroutine, Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self, Unpack
+from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack
 
 from jarvis_nb.agents.limits import Limits
 from jarvis_nb.config import Config, load_config
-from jarvis_nb.core.bridge import heartbeat, run_sync
+from jarvis_nb.core.bridge import heartbeat, run_sync, together
 from jarvis_nb.core.errors import EngineError, ErrorInfo
 from jarvis_nb.core.events import Event, EventBus
 from jarvis_nb.core.pictured import Pictured
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from jarvis_nb.agents.run import Run
     from jarvis_nb.core.approval import Decision
     from jarvis_nb.run.preview import Preview
+
+T = TypeVar("T")
 
 
 class Jarvis(Pictured):
@@ -116,17 +118,16 @@ class Jarvis(Pictured):
             EngineError: There is no engine, or it failed before it answered once.
             KeyboardInterrupt: The stop button; :attr:`last` then holds the record up to there.
         """
-        begun: list[Run] = []
-        try:
-            return run_sync(self._ask(Ask.of(query, options), begun))
-        except KeyboardInterrupt:
-            self._interrupted(begun)
-            raise
+        ask, begun = Ask.of(query, options), list["Run"]()
+        return self._wait(self._ask(ask, begun), begun)
 
     async def aask_full(self, query: str, **options: Unpack[AskOptions]) -> Reply:
         """Ask and return the whole record, for ``await``; see :meth:`ask_full`."""
         async with heartbeat():
-            return await self._ask(Ask.of(query, options), [])
+            try:
+                return await self._ask(Ask.of(query, options), [])
+            except (asyncio.CancelledError, KeyboardInterrupt) as stop:
+                raise stop.with_traceback(None) from None  # who stops a run needs no map of its insides
 
     async def astream(self, query: str, **options: Unpack[AskOptions]) -> AsyncGenerator[Event]:
         """Ask and yield what happens: ``event.text`` is a piece of the answer, the last has ``event.reply``.
@@ -177,16 +178,17 @@ class Jarvis(Pictured):
             at_once: How many run at the same time.
             **options: As for :meth:`ask_full`.
         """
-        return run_sync(self._map([Ask.of(query, options) for query in queries], at_once))
+        asks, begun = [Ask.of(query, options) for query in queries], list["Run"]()
+        return self._wait(self._map(asks, begun, at_once), begun)
 
-    async def _map(self, asks: list[Ask], at_once: int) -> list[Reply]:
+    async def _map(self, asks: list[Ask], begun: list[Run], at_once: int) -> list[Reply]:
         gate = asyncio.Semaphore(at_once)
 
         async def one(ask: Ask) -> Reply:
             async with gate:
-                return await self._ask(ask, [])
+                return await self._ask(ask, begun)
 
-        return list(await asyncio.gather(*map(one, asks)))
+        return await together([one(ask) for ask in asks])
 
     # Carrying on a paused run.
 
@@ -203,23 +205,30 @@ class Jarvis(Pictured):
         Raises:
             InvalidRequest: ``not_paused``, ``unknown_call``, or a tool of the reply is missing.
         """
-        return run_sync(self.aresume(reply, decisions, **options))
+        begun = list["Run"]()
+        return self._wait(self._resume(reply, decisions or {}, options, begun), begun)
 
     async def aresume(
         self, reply: Reply, decisions: Mapping[str, Decision] | None = None, **options: Unpack[AskOptions]
     ) -> Reply:
         """Carry on a paused reply, for ``await``; see :meth:`resume`."""
+        async with heartbeat():
+            return await self._resume(reply, decisions or {}, options, [])
+
+    async def _resume(
+        self, reply: Reply, decisions: Mapping[str, Decision], options: Mapping[str, Any], begun: list[Run]
+    ) -> Reply:
         from jarvis_nb.run.resume import prepare_resume
 
-        async with heartbeat():
-            agent, run, turn = await prepare_resume(self, reply, decisions or {}, options)
+        agent, run, turn = await prepare_resume(self, reply, decisions, options)
+        begun.append(run)
 
-            async def body() -> None:
-                await run.decide(turn, decisions or {})
-                if not run.reply.pending:
-                    await agent.run(run)
+        async def body() -> None:
+            await run.decide(turn, decisions)
+            if not run.reply.pending:
+                await agent.run(run)
 
-            return await self._carry_out(run, body)
+        return await self._carry_out(run, body)
 
     # The one body of them all.
 
@@ -242,9 +251,8 @@ class Jarvis(Pictured):
                 run.close()
                 raise
             run.end("failed", error.info())
-        except asyncio.CancelledError:
-            run.end("cancelled", ErrorInfo("interrupted", "the run was interrupted"))
-            self.last = run.close()
+        except (asyncio.CancelledError, KeyboardInterrupt):
+            self._interrupted([run])
             raise
         except BaseException as error:
             run.end("failed", ErrorInfo("internal_error", f"{type(error).__name__}: {error}"))
@@ -253,8 +261,15 @@ class Jarvis(Pictured):
         self.last = run.close()
         return self.last
 
+    def _wait(self, coroutine: Coroutine[Any, Any, T], begun: list[Run]) -> T:
+        """Wait for a run or several, interruptibly."""
+        try:
+            return run_sync(coroutine)
+        except KeyboardInterrupt as stop:
+            self._interrupted(begun)  # by now they have done it themselves, unless a tool holds their loop
+            raise stop.with_traceback(None) from None  # who stops a run needs no map of its insides
+
     def _interrupted(self, begun: list[Run]) -> None:
-        """Record an interrupt that the run itself could not, since a tool holds its loop."""
         for run in begun:
             if not run.closed:
                 run.end("cancelled", ErrorInfo("interrupted", "the run was interrupted"))

@@ -10,6 +10,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from jarvis_nb.agents.limits import Limits, RepeatWatch
+from jarvis_nb.core.bridge import together
 from jarvis_nb.core.errors import EngineError, ErrorInfo
 from jarvis_nb.core.events import EventBus, EventType
 from jarvis_nb.core.types import Message, Role, ToolCall, ToolChoice
@@ -184,6 +185,7 @@ class Run:
     def _take(
         self, completion: Completion, round_: int, before: float, *, with_tools: bool, broken: bool = False
     ) -> Turn:
+        self._check_open()
         self._record(completion, round_, before)
         found = normalise(
             completion.message,
@@ -246,7 +248,8 @@ class Run:
         if len(jobs) == 1:
             await jobs[0]
         elif jobs:
-            await asyncio.gather(*jobs)
+            await together(jobs)
+        self._check_open()
         self._answer(turn, outcomes, streaks)
         return stopped
 
@@ -276,10 +279,7 @@ class Run:
             self.messages.append(Message(Role.USER, images))
         self.bus.publish(EventType.ROUND_END, round=turn.round, calls=len(outcomes))
         if paused:
-            self.end(
-                "paused",
-                ErrorInfo("approval_pending", "a call waits for a decision: j.resume(reply, decisions=…)"),
-            )
+            self._pause()
 
     def _attempt(self, turn: Turn, outcome: Outcome, index: int) -> Attempt:
         call, tool, result = outcome.call, outcome.tool, outcome.result
@@ -321,14 +321,15 @@ class Run:
         }
         outcomes = [Outcome(call) for call in turn.calls if call.id in waiting]
         self.open_calls = [(turn, outcomes)]
-        await asyncio.gather(
-            *(
+        await together(
+            [
                 self.executor.run(
                     o.call, offered=self.offer.names, outcome=o, decision=decisions.get(o.call.id)
                 )
                 for o in outcomes
-            )
+            ]
         )
+        self._check_open()
         self.open_calls = []
         for outcome in outcomes:
             old = waiting[outcome.call.id]
@@ -389,6 +390,11 @@ class Run:
         """Set how the run ended."""
         self.reply.status = status
         self.reply.error = error
+
+    def _check_open(self) -> None:
+        """Go no further where an interrupt closed the run while a tool held the loop."""
+        if self.closed:
+            raise asyncio.CancelledError
 
     def close(self) -> Reply:
         """Close the history, whatever ended the run, and return the reply. Safe to call twice."""

@@ -12,7 +12,7 @@ import contextvars
 import os
 import sys
 import threading
-from collections.abc import AsyncGenerator, Callable, Coroutine
+from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
 from queue import Empty, SimpleQueue
 from typing import Any, ClassVar, TypeVar
 
@@ -273,3 +273,38 @@ async def heartbeat() -> AsyncGenerator[None]:
         yield
     finally:
         heart.stop()
+
+
+async def together(coroutines: Sequence[Coroutine[Any, Any, T]]) -> list[T]:
+    """Await coroutines side by side and return their results in order; the first failure ends the others.
+
+    ``KeyboardInterrupt`` of one of them is raised here. Raised out of a task of its own, as with
+    ``asyncio.gather``, it would end the running loop, and with it a notebook's kernel.
+
+    Example:
+        >>> import asyncio
+        >>> run_sync(together([asyncio.sleep(0, 1), asyncio.sleep(0, 2)]))
+        [1, 2]
+    """
+    tasks = [asyncio.ensure_future(_carried(coroutine)) for coroutine in coroutines]
+    try:
+        return await asyncio.gather(*tasks)
+    except _Interrupted:
+        raise KeyboardInterrupt from None
+    finally:
+        left = [task for task in tasks if not task.done()]
+        for task in left:
+            task.cancel()
+        if left:
+            await asyncio.wait(left, timeout=GRACE_SECONDS)
+
+
+class _Interrupted(Exception):  # noqa: N818 - what happened, on its way out of a task
+    pass
+
+
+async def _carried(coroutine: Coroutine[Any, Any, T]) -> T:
+    try:
+        return await coroutine
+    except KeyboardInterrupt:
+        raise _Interrupted from None

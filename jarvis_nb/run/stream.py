@@ -57,7 +57,12 @@ async def stream_events(run: Callable[[EventBus], Awaitable[Any]], bus: EventBus
     own.subscribe(channel.put)
 
     async def body() -> Any:
-        return await run(own)
+        try:
+            return await run(own)
+        except (
+            KeyboardInterrupt
+        ) as stop:  # out of a task it would end the loop, and with it a notebook's kernel
+            return stop
 
     task = asyncio.get_running_loop().create_task(body())
     last: Event | None = None
@@ -72,5 +77,7 @@ async def stream_events(run: Callable[[EventBus], Awaitable[Any]], bus: EventBus
             task.cancel()
             await asyncio.wait({task})
     reply = task.result()
+    if isinstance(reply, KeyboardInterrupt):
+        raise reply.with_traceback(None)
     if last is not None:
         yield replace(last, reply=reply)

@@ -115,6 +115,8 @@ class ToolExecutor:
             KeyboardInterrupt: The tool, or somebody while it ran, raised it.
         """
         outcome = Outcome(call) if outcome is None else outcome
+        if outcome.ended:  # an interrupt settled it before its turn came
+            return outcome
         await self._run(outcome, offered, decision)
         return outcome
 
