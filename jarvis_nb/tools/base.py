@@ -208,15 +208,16 @@ class BaseTool(Pictured, ABC):
         return f"{type(self).__name__}({self.name!r})"
 
 
-def check_name(name: str) -> None:
+def check_name(name: Any) -> None:
     """Raise unless an author may use the name.
 
     Raises:
         ToolsetError: ``invalid_name``, with a legal name close to it.
     """
-    if NAME.fullmatch(name):
+    if isinstance(name, str) and NAME.fullmatch(name):
         return
-    legal = re.sub(r"[^a-z0-9_]+", "_", name.casefold()).strip("_")[:63]
+    words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", str(name)[:200])
+    legal = re.sub(r"[^a-z0-9_]+", "_", words.casefold()).strip("_")[:63]
     if not NAME.fullmatch(legal):
         legal = f"tool_{legal}"[:63].rstrip("_")
     raise ToolsetError(

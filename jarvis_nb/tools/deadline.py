@@ -71,23 +71,31 @@ class Rest:
         self._pending = pending
         self._task = asyncio.current_task()
         self._loop = asyncio.get_running_loop()
-        self._cancelled_before = self._cancelling()
+        self._cancelled_before = 0 if self._task is None else self._task.cancelling()
         self._own_cancels = 0
         self._ended = False
         self._result: Any = None
         self._leaving: BaseException | None = None
         """What is raised as soon as the coroutine ends or is left behind."""
         self._heart = Heart() if beat else None
-        self._timer = None if seconds is None else self._loop.call_later(max(seconds, 0), self._wake)
+        self._deadline = None if seconds is None else self._loop.time() + max(seconds, 0)
+        self._timer: asyncio.TimerHandle | None = None
+        self._set_timer(self._deadline)
 
-    def _cancelling(self) -> int:
-        return 0 if self._task is None else self._task.cancelling()
+    def _set_timer(self, when: float | None) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = None if when is None else self._loop.call_at(when, self._wake)
 
     def _wake(self) -> None:
         """Cancel our own task, as ``asyncio.timeout`` does; :meth:`__await__` takes it back."""
         if self._task is not None:
             self._own_cancels += 1
             self._task.cancel()
+
+    def _cancelled_outside(self) -> bool:
+        """Whether somebody cancels the task we run in, and nobody inside has taken that upon himself."""
+        return self._task is not None and self._task.cancelling() - self._own_cancels > self._cancelled_before
 
     def __await__(self) -> Generator[Any, Any, Any]:
         try:
@@ -105,8 +113,7 @@ class Rest:
         finally:
             if self._heart is not None:
                 self._heart.stop()
-            if self._timer is not None:
-                self._timer.cancel()
+            self._set_timer(None)
             if self._task is not None:
                 for _ in range(self._own_cancels):
                     self._task.uncancel()
@@ -115,18 +122,29 @@ class Rest:
         try:
             self._pending = step()
         except StopIteration as stop:
-            if self._leaving is not None:
-                raise self._leaving from None
             self._ended, self._result = True, stop.value
         except BaseException as error:
-            if self._leaving is None or self._leaving is error:
+            if self._still_leaving() is None or self._leaving is error:
                 raise
-            raise self._leaving from error
+            raise self._leaving from error  # pyright: ignore[reportGeneralTypeIssues] - it is not None
+        if self._still_leaving() is not None and self._ended:
+            raise self._leaving from None  # pyright: ignore[reportGeneralTypeIssues] - it is not None
+
+    def _still_leaving(self) -> BaseException | None:
+        """Return what is to be raised; None where a time-out or a task group inside had cancelled its own task."""
+        if isinstance(self._leaving, asyncio.CancelledError) and not self._cancelled_outside():
+            self._leaving = None
+            self._set_timer(self._deadline)
+        return self._leaving
 
     def _stop(self, error: asyncio.CancelledError) -> None:
         """Cancel the coroutine; where it goes on, wait a moment for it or not at all."""
         if self._leaving is None:
-            self._leaving = self._reason(error)
+            if self._own_cancels and not self._cancelled_outside():
+                self._leaving = DeadlinePassed()
+            else:
+                self._leaving = error
+                self._set_timer(self._loop.time() + GRACE_SECONDS)
             self._advance(partial(self._coroutine.throw, error))
             if not isinstance(self._leaving, DeadlinePassed):
                 return
@@ -135,14 +153,6 @@ class Rest:
         _left_behind.add(task)
         task.add_done_callback(_left_behind.discard)
         raise self._leaving from None
-
-    def _reason(self, error: asyncio.CancelledError) -> BaseException:
-        if self._own_cancels and self._cancelling() - self._own_cancels <= self._cancelled_before:
-            return DeadlinePassed()
-        if self._timer is not None:
-            self._timer.cancel()
-        self._timer = self._loop.call_later(GRACE_SECONDS, self._wake)
-        return error
 
 
 async def _clean_up(coroutine: Waiting, pending: Any) -> None:

@@ -86,7 +86,7 @@ class ToolExecutor:
     async def aexecute(self, tool_call: ToolCall) -> ToolResult:
         """Run one call, for ``await``."""
         outcome = Outcome(tool_call)
-        plan = self._plans.get(tool_call.name)
+        plan = self._plan(tool_call.name)
         if plan is not None and plan.is_async and not plan.confirm:
             await self._run(outcome, beat=True)
         else:

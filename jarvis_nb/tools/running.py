@@ -114,6 +114,8 @@ def _settle(plan: Plan, outcome: Outcome, error: BaseException) -> bool:
         _settle_cancelled(plan, outcome)
         return False
     elif isinstance(error, KeyboardInterrupt | GeneratorExit):
+        if outcome.ran and not outcome.ended:
+            outcome.refuse(ErrorInfo("cancelled", "the tool was interrupted"), "cancelled")
         return False
     else:  # also sys.exit, and the cancelling of something the tool waited for
         outcome.fail(error)
@@ -146,8 +148,11 @@ def _on_thread(plan: Plan, outcome: Outcome, checked: dict[str, Any], context: T
     job = workers().submit(_work(plan, checked, context))
     try:
         in_time = job.wait(plan.seconds)
-    finally:
+    except KeyboardInterrupt:
         outcome.ran = job.started
+        _settle_cancelled(plan, outcome)
+        raise
+    outcome.ran = job.started
     if not in_time:
         raise DeadlinePassed
     found = job.value()

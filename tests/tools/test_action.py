@@ -258,7 +258,7 @@ def test_a_blank_description_is_an_error_that_names_the_tool(doc):
 
 @pytest.mark.parametrize(
     ("name", "legal"),
-    [("LookUp", "lookup"), ("_hidden", "hidden"), ("a" * 64, "a" * 63), ("été", "t"), ("2x", "tool_2x")],
+    [("LookUp", "look_up"), ("_hidden", "hidden"), ("a" * 64, "a" * 63), ("été", "t"), ("2x", "tool_2x")],
 )
 def test_a_name_is_never_changed_silently(name, legal):
     """toolsets.md 5: reject, and suggest a legal one."""
