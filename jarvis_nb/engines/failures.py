@@ -302,6 +302,7 @@ def biggest(messages: Iterable[Message], most: int = 3) -> list[dict[str, Any]]:
     """Return the biggest messages, biggest first.
 
     Example:
+        >>> from jarvis_nb.core.types import Role
         >>> biggest([Message(Role.USER, "hello"), Message(Role.TOOL, "x" * 20, tool_call_id="c")], most=1)
         [{'role': 'tool', 'index': 1, 'characters': 20}]
     """

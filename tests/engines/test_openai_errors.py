@@ -424,3 +424,76 @@ def test_the_engine_is_usable_after_an_error(strict_server):
         return completion
 
     assert asyncio.run(twice()).message["content"] == "Hello."
+
+
+# The list of models
+
+
+def models_failure(engine):
+    async def look():
+        try:
+            await engine.list_models()
+        finally:
+            await engine.close()
+
+    with pytest.raises(EngineError) as caught:
+        asyncio.run(look())
+    return caught.value
+
+
+@pytest.mark.parametrize(
+    ("reply", "code", "says"),
+    [
+        (html(200, "<title>Sign in</title>"), "bad_response", "HTML"),
+        (body({"object": "list"}), "bad_response", "without a list of models"),
+        (error(503, "busy"), "http_error", "busy"),
+        (error(401, "no"), "http_error", "no"),
+        (raw(CLOSE), "connection", "closed"),
+        (raw(HANG), "timeout", "no list of models within 0.2 s"),
+    ],
+)
+def test_models_that_cannot_be_listed(strict_server, monkeypatch, reply, code, says):
+    server = strict_server()
+    monkeypatch.setattr(server, "listing", lambda: reply)
+    monkeypatch.setattr("jarvis_nb.engines.openai.LIST_SECONDS", 0.2)
+    caught = models_failure(engine_at(server))
+    assert caught.code == code
+    assert says in caught.message
+    assert host_of(server) in caught.message
+
+
+def test_a_bare_list_of_models(strict_server, monkeypatch):
+    """Together lists without ``data``."""
+    server = strict_server(["a"])
+    monkeypatch.setattr(server, "listing", lambda: body([{"id": "only"}, {"name": "no id"}, "odd"]))
+    generate(engine_at(server), ask(model=""))
+    assert server.requests[0].body["model"] == "only"
+
+
+def test_a_missing_model_stays_the_error_where_models_cannot_be_listed(strict_server, monkeypatch):
+    server = strict_server([error(404, "no such model: m")])
+    monkeypatch.setattr(server, "listing", lambda: html(500))
+    caught = failure(engine_at(server))
+    assert (caught.code, caught.valid) == ("no_model", None)
+    assert "no such model: m" in caught.message
+
+
+def test_a_whole_answer_to_a_stream_that_takes_too_long(strict_server):
+    head = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 99\r\n\r\n"
+    server = strict_server([raw(head, *[part for _ in range(40) for part in (b" ", 0.05)])])
+    caught = failure(engine_at(server, total_timeout=0.2), streamed=True)
+    assert (caught.code, caught.hint) == ("timeout", "total_timeout= sets this")
+
+
+def test_a_whole_answer_to_a_stream_that_is_an_error_that_may_pass(strict_server):
+    server = strict_server([body({"error": {"message": "busy", "code": 503}})])
+    caught = failure(engine_at(server), streamed=True)
+    assert (caught.code, caught.value) == ("http_error", 503)
+
+
+def test_the_wait_for_retries_counts_to_the_whole(strict_server, streamed):
+    server = strict_server([error(429, retry_after=30)])
+    began = time.monotonic()
+    caught = failure(engine_at(server, max_wait=30, total_timeout=0.3), streamed=streamed)
+    assert caught.code == "timeout"
+    assert time.monotonic() - began < 2
