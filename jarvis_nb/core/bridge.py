@@ -18,7 +18,7 @@ from typing import Any, ClassVar, TypeVar
 
 T = TypeVar("T")
 
-GRACE_SECONDS = 0.3
+GRACE_SECONDS = 0.25
 """How long an interrupted run may take to close its history before the caller gets the interrupt."""
 HEARTBEAT_SECONDS = 0.1
 
