@@ -19,6 +19,7 @@ from jarvis_nb.memory.handle import MemoryHandle
 from jarvis_nb.reply import Reply
 from jarvis_nb.run.approval import ApproveSetting, make_approver
 from jarvis_nb.run.engines import EngineHandle
+from jarvis_nb.run.live import unwatched, watch
 from jarvis_nb.run.options import Ask, AskOptions
 from jarvis_nb.run.prepare import announce, prepare
 from jarvis_nb.run.toolsets import ToolsetHandle
@@ -188,7 +189,8 @@ class Jarvis(Pictured):
             async with gate:
                 return await self._ask(ask, begun)
 
-        return await together([one(ask) for ask in asks])
+        with unwatched():
+            return await together([one(ask) for ask in asks])
 
     # Carrying on a paused run.
 
@@ -235,9 +237,10 @@ class Jarvis(Pictured):
     async def _ask(self, ask: Ask, begun: list[Run], bus: EventBus | None = None) -> Reply:
         agent, run = await prepare(self, ask, bus)
         begun.append(run)
-        run.streaming = bus is not None
-        announce(run)
-        return await self._carry_out(run, lambda: agent.run(run))
+        with watch(run, wanted=bus is None) as shown:
+            run.streaming = shown or bus is not None
+            announce(run)
+            return await self._carry_out(run, lambda: agent.run(run))
 
     async def _carry_out(self, run: Run, body: Any) -> Reply:
         seconds = run.limits.seconds

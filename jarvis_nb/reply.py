@@ -323,13 +323,17 @@ class Reply(Mapping[str, Any]):
 
     def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
         from jarvis_nb.display import bundle
+        from jarvis_nb.run.live import give_way
 
+        give_way(self)
         return bundle(self)
 
     def show(self, *, times: bool = False) -> Any:
         """Return the run card, with the times and the timeline where asked for."""
         from jarvis_nb.display import show
+        from jarvis_nb.run.live import give_way
 
+        give_way(self)
         return show(self, times=times)
 
     def to_html(self, path: str | os.PathLike[str] | None = None, *, times: bool = False) -> str:

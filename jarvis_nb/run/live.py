@@ -1,0 +1,61 @@
+"""The hook between a run and the cell it runs in: nothing unless a person looks."""
+
+from __future__ import annotations
+
+import contextlib
+from collections import OrderedDict
+from collections.abc import Iterator
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Any
+from weakref import ref
+
+from jarvis_nb.run.frontend import live_kernel
+
+if TYPE_CHECKING:
+    from jarvis_nb.agents.run import Run
+    from jarvis_nb.reply import Reply
+
+_inside: ContextVar[bool] = ContextVar("jarvis_nb_live", default=False)
+
+_shown: OrderedDict[int, tuple[ref[Reply], Any]] = OrderedDict()
+KEPT = 32
+
+
+@contextlib.contextmanager
+def watch(run: Run, *, wanted: bool = True) -> Iterator[bool]:
+    """Show a run live in its cell, where a person looks; give whether it is shown.
+
+    A run inside a watched run (a tool that asks), and each of many at once (``map``), is not.
+    """
+    if not wanted or _inside.get() or live_kernel() is None:
+        yield False
+        return
+    from jarvis_nb.widgets.live import LiveRun
+
+    LiveRun(run)
+    with unwatched():
+        yield True
+
+
+@contextlib.contextmanager
+def unwatched() -> Iterator[None]:
+    """Show no run live that begins in this block."""
+    token = _inside.set(True)  # noqa: FBT003 - a context variable's setter
+    try:
+        yield
+    finally:
+        _inside.reset(token)
+
+
+def remember(reply: Reply, area: Any) -> None:
+    """Note that a reply's card stands in a live area."""
+    while len(_shown) >= KEPT:
+        _shown.popitem(last=False)
+    _shown[id(reply)] = (ref(reply), area)
+
+
+def give_way(reply: Reply) -> None:
+    """Clear the live area of a reply that is shown itself now, in the same cell: one card, not two."""
+    found = _shown.pop(id(reply), None)
+    if found is not None and found[0]() is reply:
+        found[1].clear()
