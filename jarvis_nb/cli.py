@@ -138,13 +138,9 @@ async def _stream(jarvis: Jarvis, query: str, options: dict[str, Any], *, live: 
         sys.stdout.write("\n" if watched else reply.output + "\n")
     for warning in reply.warnings:
         err.print(f"[yellow]warning[/]: {escape(warning)}")
-    facts = [
-        reply.status,
-        f"{reply.tool_rounds} tool rounds",
-        f"{len(reply.tool_attempts)} calls",
-        f"{reply.model} on {reply.engine}",
-    ]
-    err.print(f"[dim]{escape(' · '.join(facts))}[/]")
+    from jarvis_nb.display.card import facts
+
+    err.print(f"[dim]{escape(' · '.join(facts(reply)))}[/]")
     return reply
 
 
