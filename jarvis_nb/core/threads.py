@@ -8,6 +8,7 @@ daemons, as many as a round needs up to a cap, and an overrunning one is left be
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import contextvars
 import os
 import threading
@@ -198,10 +199,9 @@ class WorkerPool:
                 future.set_result(None)
 
         def notify() -> None:
-            try:
+            # A loop that was closed meanwhile raises: then nobody waits any more.
+            with contextlib.suppress(RuntimeError):
                 loop.call_soon_threadsafe(wake)
-            except RuntimeError:  # the loop was closed meanwhile: nobody waits any more
-                job.abandoned = True
 
         job = self.submit(fn, notify)
         if job_box is not None:

@@ -87,7 +87,7 @@ def cap_text(text: str, limit: int = MAX_TEXT) -> tuple[str, bool]:
 
     Example:
         >>> cap_text("a" * 50 + "b" * 50, 60)
-        ('aaaaaaaaaaaaaaa\n… 70 characters were cut …\nbbbbbbbbbbbbbbb', True)
+        ('aaaaaaaaaaaaaaaa\n… 69 characters were cut …\nbbbbbbbbbbbbbbb', True)
     """
     if len(text) <= limit:
         return text, False

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Container, Coroutine, Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -78,20 +78,24 @@ class ToolExecutor:
         plan = self._plan(tool_call.name)
         if plan is not None and (plan.is_async or plan.confirm):
             return run_sync(self.run(tool_call)).result
-        # Nothing in it waits on a loop: it is carried through on this thread.
         outcome = Outcome(tool_call)
-        _carry_through(self._run(outcome, blocking=True))
-        return outcome.result
+        coroutine = self._run(outcome, plan, blocking=True)
+        try:
+            coroutine.send(None)  # nothing in it waits on a loop: this carries it through
+        except StopIteration:
+            return outcome.result
+        coroutine.close()
+        raise RuntimeError("a blocking call waited on a loop")
 
     async def aexecute(self, tool_call: ToolCall) -> ToolResult:
         """Run one call, for ``await``."""
         outcome = Outcome(tool_call)
         plan = self._plan(tool_call.name)
         if plan is not None and plan.is_async and not plan.confirm:
-            await self._run(outcome, beat=True)
+            await self._run(outcome, plan, beat=True)
         else:
             async with heartbeat():
-                await self._run(outcome)
+                await self._run(outcome, plan)
         return outcome.result
 
     async def run(
@@ -117,7 +121,7 @@ class ToolExecutor:
         outcome = Outcome(call) if outcome is None else outcome
         if outcome.ended:  # an interrupt settled it before its turn came
             return outcome
-        await self._run(outcome, offered, decision)
+        await self._run(outcome, self._plan(call.name), offered, decision)
         return outcome
 
     def _plan(self, name: str) -> Plan | None:
@@ -132,6 +136,7 @@ class ToolExecutor:
     async def _run(
         self,
         outcome: Outcome,
+        plan: Plan | None,
         offered: Container[str] | None = None,
         decision: Decision | None = None,
         *,
@@ -140,11 +145,13 @@ class ToolExecutor:
     ) -> None:
         watched = self.bus.active
         try:
-            plan = self._find(outcome, offered)
+            readable = self._read(outcome, plan, offered)
             if watched:
                 self._tell_start(outcome)
-            checked = None if plan is None else self._check(plan, outcome)
-            if plan is None or checked is None:
+            if plan is None or not readable:
+                return
+            checked = self._check(plan, outcome)
+            if checked is None:
                 return
             if plan.confirm or decision is not None:
                 checked = await self._approved(plan, outcome, checked, decision)
@@ -161,24 +168,23 @@ class ToolExecutor:
             if watched:
                 self._tell_end(outcome)
 
-    def _find(self, outcome: Outcome, offered: Container[str] | None) -> Plan | None:
-        """Find the tool and read the arguments, or settle the call."""
+    def _read(self, outcome: Outcome, plan: Plan | None, offered: Container[str] | None) -> bool:
+        """Read the arguments; return False where the call is settled: no such tool, or no object."""
         call = outcome.call
-        plan = self._plan(call.name)
         if plan is None:
             valid = self._tools if offered is None else [name for name in self._tools if name in offered]
             outcome.refuse(unknown_tool(call.name, valid))
-            return None
+            return False
         outcome.tool = plan.tool
         if offered is not None and plan.name not in offered:
             outcome.refuse(not_offered(plan.name, offered, self._tools))
-            return None
+            return False
         arguments = read_arguments(call.arguments)
         if isinstance(arguments, ErrorInfo):
             outcome.refuse(arguments)
-            return None
+            return False
         outcome.arguments = arguments
-        return plan
+        return True
 
     def _check(self, plan: Plan, outcome: Outcome) -> dict[str, Any] | None:
         """Return the arguments ready for the tool, or settle the call."""
@@ -287,13 +293,3 @@ def _recorded(arguments: dict[str, Any], checked: dict[str, Any]) -> dict[str, A
 
 
 _PLAIN = frozenset({str, int, bool, type(None)})
-
-
-def _carry_through(coroutine: Coroutine[Any, Any, None]) -> None:
-    """Run a coroutine that never waits."""
-    try:
-        coroutine.send(None)
-    except StopIteration:
-        return
-    coroutine.close()
-    raise RuntimeError("a blocking call waited on a loop")

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from math import inf
 from time import perf_counter
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 from jarvis_nb.core.errors import ErrorInfo, JarvisError
 from jarvis_nb.core.types import JSON, ToolCall, ToolResult, dumps
@@ -122,25 +122,30 @@ class Outcome:
         self.started = self.started or self.ended
 
 
-def produce(value: Any, name: str, limit: int | None, *, is_flow: bool = False) -> Product:
-    """Make a record of what a tool returned: a result, text, a mapping or anything else.
+class Reading(Protocol):
+    """How a tool's output is read."""
 
-    Args:
-        value: What it returned.
-        name: The tool's name: a result under another one is put right.
-        limit: Characters that the model reads of it; None for all.
-        is_flow: Whether the output and the trace stand in ``value`` side by side.
-    """
+    name: str
+    """The tool's name: a result under another one is put right."""
+    limit: int | None
+    """Characters that the model reads of it; None for all."""
+    is_flow: bool
+    """Whether the output and the trace stand in the value side by side."""
+
+
+def produce(value: Any, reading: Reading) -> Product:
+    """Make a record of what a tool returned: a result, text, a mapping or anything else."""
     steps = None
-    if is_flow and hasattr(value, "output") and hasattr(value, "steps"):
+    if reading.is_flow and hasattr(value, "output") and hasattr(value, "steps"):
         value, steps = value.output, value.steps
     if issubclass(type(value), ToolResult):  # isinstance would ask the value itself
-        return _from_result(value, name, limit, steps)
+        return _from_result(value, reading.name, reading.limit, steps)
     output, images = convert(value)
     text, truncated = plain_text(output), False
+    limit = reading.limit
     if limit is not None and len(text) > limit:
         text, truncated = cap_text(text, limit)
-    return value, output, ToolResult(name, text), truncated, images, steps
+    return value, output, ToolResult(reading.name, text), truncated, images, steps
 
 
 def _from_result(given: Any, name: str, limit: int | None, steps: list[JSON] | None) -> Product:

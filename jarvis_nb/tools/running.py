@@ -11,6 +11,7 @@ from typing import Any
 from jarvis_nb.core.bridge import run_sync
 from jarvis_nb.core.errors import ErrorInfo
 from jarvis_nb.core.threads import DeadlinePassed, Job, workers
+from jarvis_nb.core.types import ToolResult
 from jarvis_nb.tools.base import BaseTool, ToolContext
 from jarvis_nb.tools.content import MAX_ITEMS
 from jarvis_nb.tools.deadline import Rest, within
@@ -52,10 +53,6 @@ class Plan:
         plain = type(tool).invoke is BaseTool.invoke
         self.wants_context: bool = not plain and getattr(tool, "wants_context", True)
 
-    def produce(self, value: Any) -> Product:
-        """Make a record of what the tool returned."""
-        return produce(value, self.name, self.limit, is_flow=self.is_flow)
-
 
 def _seconds(given: Any) -> float | None:
     """Return a deadline; None, 0 and what is no number of seconds mean that there is none."""
@@ -93,7 +90,7 @@ async def enter(
                 value = stop.value
             else:
                 value = await Rest(coroutine, pending, plan.seconds, beat=beat)
-            product = plan.produce(value)
+            product = produce(value, plan)
         elif blocking:
             product = _on_thread(plan, outcome, checked, context)
         else:
@@ -131,13 +128,17 @@ class _Later:
         self.value = value
 
 
+_PLAIN = frozenset({str, int, float, bool, dict, list, type(None), ToolResult})
+
+
 def _work(plan: Plan, checked: dict[str, Any], context: ToolContext) -> Callable[[], Product | _Later]:
     def work() -> Product | _Later:
         value = plan.invoke(checked, context)
-        if hasattr(type(value), "__await__") or hasattr(type(value), "__anext__"):
+        kind = type(value)
+        if kind not in _PLAIN and (hasattr(kind, "__await__") or hasattr(kind, "__anext__")):
             return _Later(value)
         # What the author's objects do when they are written down belongs into the tool's time and thread.
-        return plan.produce(value)
+        return produce(value, plan)
 
     return work
 
@@ -157,7 +158,7 @@ def _on_thread(plan: Plan, outcome: Outcome, checked: dict[str, Any], context: T
         raise DeadlinePassed
     found = job.value()
     if isinstance(found, _Later):
-        return plan.produce(run_sync(within(_awaiting(found.value), _left(plan, outcome))))
+        return produce(run_sync(within(_awaiting(found.value), _left(plan, outcome))), plan)
     return found
 
 
@@ -170,7 +171,7 @@ async def _beside(plan: Plan, outcome: Outcome, checked: dict[str, Any], context
     finally:
         outcome.ran = bool(box) and box[0].started
     if isinstance(found, _Later):
-        return plan.produce(await within(_awaiting(found.value), _left(plan, outcome)))
+        return produce(await within(_awaiting(found.value), _left(plan, outcome)), plan)
     return found
 
 
