@@ -104,6 +104,7 @@ def ask(
         with Jarvis(
             engine=engine,
             model=model,
+            memory=_indexed_memory(),
             config=None if base_url is None else {"base_url": base_url},
             approve="ask" if approve == "ask" else None,
             tool_sources=[Skills.source(skills)] if skills else (),
@@ -142,6 +143,15 @@ async def _stream(jarvis: Jarvis, query: str, options: dict[str, Any], *, live: 
 
     err.print(f"[dim]{escape(' · '.join(facts(reply)))}[/]")
     return reply
+
+
+def _indexed_memory() -> str | None:
+    """Return the memory that ``jarvis memory index`` filled, if it did and the settings name no other."""
+    from jarvis_nb.config import load_config
+    from jarvis_nb.memory.handle import default_path
+
+    config = load_config()
+    return None if config.memory or config.memory_path or not default_path().exists() else "sqlite"
 
 
 def _show_event(event: Event) -> None:
@@ -318,9 +328,12 @@ def mcp_serve(
 
 
 def _jarvis() -> Jarvis:
+    """Return a Jarvis with a memory that outlives the command, where the settings name none."""
+    from jarvis_nb.config import load_config
     from jarvis_nb.jarvis import Jarvis
 
-    return Jarvis()
+    config = load_config()
+    return Jarvis(memory=None if config.memory or config.memory_path else "sqlite", config=config)
 
 
 def _print_rows(rows: list[dict[str, Any]], columns: dict[str, str], *, as_json: bool) -> None:
