@@ -272,30 +272,17 @@ def test_06_every_declaring_cell_twice_in_any_order_in_a_kernel(run_cells):
         assert ast.literal_eval(run_cells(VALUES)) == STATED
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def run_cells():
     """Run cells in a kernel; return the last one's value as text."""
-    from jupyter_client.manager import start_new_kernel
+    from tests.kernel.kernels import Kernel
 
-    manager, client = start_new_kernel(kernel_name="python3")
+    kernel = Kernel()
 
     def run(*cells: str) -> str:
-        values = [""]
-        said: list[str] = []
-
-        def take(message):
-            content = message["content"]
-            if message["msg_type"] == "execute_result":
-                values[0] = content["data"]["text/plain"]
-            elif message["msg_type"] == "stream":
-                said.append(content["text"])
-
-        for code in cells:
-            reply = client.execute_interactive(code, output_hook=take, timeout=60)["content"]
-            assert reply["status"] == "ok", "\n".join(reply.get("traceback", []))
-        assert said == []
-        return values[0]
+        done = [kernel.ok(code) for code in cells]
+        assert [cell.printed for cell in done] == [""] * len(cells)
+        return done[-1].value or ""
 
     yield run
-    client.stop_channels()
-    manager.shutdown_kernel(now=True)
+    kernel.close()
