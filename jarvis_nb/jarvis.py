@@ -17,7 +17,6 @@ from jarvis_nb.core.pictured import Pictured
 from jarvis_nb.engines.base import InferenceEngine
 from jarvis_nb.memory.handle import MemoryHandle
 from jarvis_nb.reply import Reply
-from jarvis_nb.run.approval import ApproveSetting, make_approver
 from jarvis_nb.run.engines import EngineHandle
 from jarvis_nb.run.live import unwatched, watch
 from jarvis_nb.run.options import Ask, AskOptions
@@ -27,6 +26,7 @@ from jarvis_nb.run.toolsets import ToolsetHandle
 if TYPE_CHECKING:
     from jarvis_nb.agents.run import Run
     from jarvis_nb.core.approval import Decision
+    from jarvis_nb.run.approval import ApproveSetting
     from jarvis_nb.run.preview import Preview
 
 T = TypeVar("T")
@@ -82,7 +82,10 @@ class Jarvis(Pictured):
         self.tool_sources: list[Any] = list(tool_sources)
         self.approve = approve
         self.always: set[str] = set()
-        make_approver(approve, self.always)  # a wrong setting fails in this cell
+        if approve is not None:
+            from jarvis_nb.run.approval import make_approver
+
+            make_approver(approve, self.always)  # a wrong setting fails in this cell
         self.limits = Limits.of(limits, Limits.of(self.config.limits))
         self.tool_context = tool_context
         self.system = system

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from jarvis_nb.toolsets.policy import Offer
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class Turn:
     """One answer of the model, normalised, with the round it belongs to."""
 
@@ -37,7 +37,7 @@ class Turn:
     by: dict[str, str]
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class Run:
     """The state of one ask. Whatever ends it, :attr:`reply` is the record up to there."""
 
@@ -45,7 +45,7 @@ class Run:
     engine: InferenceEngine
     model: str
     offer: Offer
-    executor: ToolExecutor
+    make_executor: Callable[[], ToolExecutor]
     bus: EventBus
     limits: Limits
     messages: list[Message]
@@ -70,6 +70,14 @@ class Run:
     """The tools a call can mean, offered or not."""
     open_calls: list[tuple[Turn, list[Outcome]]] = field(default_factory=list[Any])
     """The round that runs now: what an interrupt has to close."""
+    _executor: ToolExecutor | None = None
+
+    @property
+    def executor(self) -> ToolExecutor:
+        """What runs the calls: made, and imported, when the model makes the first."""
+        if self._executor is None:
+            self._executor = self.make_executor()
+        return self._executor
 
     # Asking the model.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from jarvis_nb.agents.base import BaseAgent
@@ -14,12 +14,13 @@ from jarvis_nb.core.registry import AgentRegistry
 from jarvis_nb.core.types import Message, Role
 from jarvis_nb.engines.base import InferenceEngine
 from jarvis_nb.reply import Reply
-from jarvis_nb.run.approval import make_approver
 from jarvis_nb.run.options import Ask, history_messages
 from jarvis_nb.tools.base import ToolContext
 
 if TYPE_CHECKING:
+    from jarvis_nb.core.approval import Approver
     from jarvis_nb.jarvis import Jarvis
+    from jarvis_nb.tools.executor import ToolExecutor
     from jarvis_nb.toolsets.policy import Offer
     from jarvis_nb.toolsets.toolset import Toolset
 
@@ -35,8 +36,6 @@ async def prepare(jarvis: Jarvis, ask: Ask, bus: EventBus | None = None) -> tupl
     Raises:
         JarvisError: The question cannot be carried out as it stands; no model was called.
     """
-    from jarvis_nb.tools.executor import ToolExecutor
-
     bus = bus or EventBus(parent=jarvis.bus)
     context = ToolContext(
         jarvis.tool_context if ask.tool_context is None else ask.tool_context,
@@ -61,16 +60,14 @@ async def prepare(jarvis: Jarvis, ask: Ask, bus: EventBus | None = None) -> tupl
         limits=limits.to_dict(),
         options={"temperature": temperature, "max_tokens": ask.max_tokens},
         warnings=warnings,
-        definitions=toolset.definitions(),
+        definitions=toolset.remember("definitions", toolset.definitions),
     )
     run = Run(
         reply,
         engine,
         model,
         offer,
-        ToolExecutor(
-            toolset.tools, bus, approver=make_approver(jarvis.approve, jarvis.always), context=context
-        ),
+        _executor(toolset, bus, _approver(jarvis), context),
         bus,
         limits,
         messages,
@@ -81,6 +78,25 @@ async def prepare(jarvis: Jarvis, ask: Ask, bus: EventBus | None = None) -> tupl
     )
     run.ids = {call.id for message in messages for call in message.tool_calls or ()}
     return agent, run
+
+
+def _executor(
+    toolset: Toolset, bus: EventBus, approver: Approver | None, context: ToolContext
+) -> Callable[[], ToolExecutor]:
+    def make() -> ToolExecutor:
+        from jarvis_nb.tools.executor import ToolExecutor
+
+        return ToolExecutor(toolset.tools, bus, approver=approver, context=context)
+
+    return make
+
+
+def _approver(jarvis: Jarvis) -> Approver | None:
+    if jarvis.approve is None:
+        return None
+    from jarvis_nb.run.approval import make_approver
+
+    return make_approver(jarvis.approve, jarvis.always)
 
 
 async def _agent_and_tools(
