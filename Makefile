@@ -5,7 +5,7 @@ PYTHON ?= $(shell for p in python3.13 python3.12 python3.11 python3.14 python3; 
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test lint docs bench clean
+.PHONY: demo test lint docs notebooks bench clean
 
 demo: $(VENV)/demo.ok
 	$(BIN)/jarvis ask --engine local --agent orchestrator --tools calculator,think "What is 15% of 340?"
@@ -17,6 +17,9 @@ lint: $(VENV)/dev.ok
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/pyright
+
+notebooks: $(VENV)/dev.ok
+	$(BIN)/python scripts/notebooks.py $(ARGS)
 
 bench: $(VENV)/dev.ok
 	$(BIN)/python -m benchmarks $(ARGS)
