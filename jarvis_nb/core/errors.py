@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from difflib import get_close_matches
 from typing import Any
 
 
@@ -180,5 +179,7 @@ def close_names(name: str, valid: Iterable[str], most: int = 3) -> list[str]:
         >>> close_names("get_wether", ["get_weather", "get_time", "calculator"])
         ['get_weather', 'get_time']
     """
+    from difflib import get_close_matches
+
     by_folded = {v.casefold(): v for v in valid}
     return [by_folded[m] for m in get_close_matches(name.casefold(), by_folded, n=most, cutoff=0.6)]
