@@ -124,8 +124,15 @@ class EventBus:
         return unsubscribe
 
     def publish(self, event_type: EventType, /, **data: Any) -> None:
-        """Publish one event. A subscriber that raises is logged and the others still run."""
-        if self.active:
+        """Publish one event. A subscriber that raises is logged and the others still run.
+
+        A long piece of an answer goes out as several events: a stream loses nothing to the bounds.
+        """
+        if event_type in _STREAMED and len(data["text"]) > MAX_TEXT:
+            text = data["text"]
+            for start in range(0, len(text), MAX_TEXT):
+                self.publish(event_type, **{**data, "text": text[start : start + MAX_TEXT]})
+        elif self.active:
             room = [MAX_VALUES]
             for key, value in data.items():
                 kind = type(value)
@@ -187,6 +194,7 @@ def _bounded(value: Any, depth: int, room: list[int]) -> Any:
     return f"<{kind.__name__}>"
 
 
+_STREAMED = frozenset({EventType.TEXT, EventType.REASONING})
 _ATOMS = frozenset({bool, type(None)})
 _SCALARS = (str, int, float)
 _LISTS = (list, tuple)

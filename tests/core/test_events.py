@@ -173,6 +173,17 @@ def test_payloads_are_bounded():
     assert bounded("x" * (MAX_TEXT + 5)).endswith("… 5 more characters")
 
 
+@pytest.mark.parametrize("kind", [EventType.TEXT, EventType.REASONING])
+def test_a_long_piece_of_an_answer_loses_nothing(kind):
+    """design.md: event.text is a piece of the answer."""
+    bus = EventBus(record_history=True)
+    text = "0123456789" * 1000
+    bus.publish(kind, text=text, round=1)
+    assert "".join(e.data["text"] for e in bus.history) == text
+    assert {e.data["round"] for e in bus.history} == {1}
+    assert all(len(e.data["text"]) <= MAX_TEXT for e in bus.history)
+
+
 def test_nothing_published_is_shared_with_the_publisher():
     given = {"a": [1]}
     data = recorded(value=given)
