@@ -133,6 +133,11 @@ class _Waiter:
 _caller: contextvars.ContextVar[_Waiter | None] = contextvars.ContextVar("jarvis_nb_caller", default=None)
 
 
+def caller_waits() -> bool:
+    """Whether a thread waits in :func:`run_sync` for what runs here, so that :func:`in_caller` reaches it."""
+    return _caller.get() is not None
+
+
 async def in_caller(fn: Callable[[], T]) -> T:
     """Run ``fn`` on the thread that waits in :func:`run_sync`: the main thread of a notebook.
 

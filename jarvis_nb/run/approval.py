@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -11,6 +10,7 @@ from jarvis_nb.core.approval import ApprovalRequest, Approve, Approver, Decision
 from jarvis_nb.core.bridge import in_caller
 from jarvis_nb.core.errors import ApprovalUnavailable, InvalidRequest
 from jarvis_nb.core.types import dumps
+from jarvis_nb.run.frontend import can_input, live_kernel
 
 ApproveSetting = str | Callable[[ApprovalRequest], Any] | None
 """None denies; ``"ask"`` asks a person; ``"pause"`` ends the run as paused; a function decides."""
@@ -31,7 +31,9 @@ def make_approver(setting: ApproveSetting, always: set[str]) -> Approver | None:
     if setting == "pause":
         decide: Callable[[ApprovalRequest], Any] = _pause
     elif setting == "ask":
-        decide = ask_person
+
+        def decide(request: ApprovalRequest) -> Any:
+            return ask_person(request, always)
     elif callable(setting):
         decide = setting
     else:
@@ -59,17 +61,25 @@ async def _pause(_: ApprovalRequest) -> Decision:
     return Pause()
 
 
-async def ask_person(request: ApprovalRequest) -> Decision:
-    """Ask the person at the notebook or the terminal.
+async def ask_person(request: ApprovalRequest, always: set[str] | None = None) -> Decision:
+    """Ask the person at the notebook, by a gate in the running cell, or at the terminal.
+
+    Args:
+        request: The call.
+        always: Tool names approved for the session.
 
     Raises:
         ApprovalUnavailable: There is no front end and no terminal: nobody can be asked.
     """
+    if live_kernel() is not None:
+        from jarvis_nb.widgets.asking import ask_in_cell
+
+        return await ask_in_cell(request, set() if always is None else always, _ask_by_input)
     return await in_caller(lambda: _ask_by_input(request))
 
 
 def _ask_by_input(request: ApprovalRequest) -> Decision:
-    if not _can_ask():
+    if not can_input():
         raise ApprovalUnavailable(
             f"nobody can be asked about {request.name}",
             value=request.name,
@@ -83,13 +93,3 @@ def _ask_by_input(request: ApprovalRequest) -> Decision:
     return Deny(
         "denied by the user" if answer.casefold() in {"", "n", "no"} else f"denied by the user: {answer}"
     )
-
-
-def _can_ask() -> bool:
-    """Whether ``input()`` reaches a person. Under nbclient, papermill and nbval a kernel allows none."""
-    ipython = sys.modules.get("IPython")
-    shell = ipython.get_ipython() if ipython is not None else None
-    kernel = getattr(shell, "kernel", None)
-    if kernel is not None:
-        return bool(getattr(kernel, "_allow_stdin", False))
-    return sys.stdin is not None and sys.stdin.isatty()

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import sys
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 from weakref import ref
@@ -22,7 +23,7 @@ KEPT = 32
 
 
 @contextlib.contextmanager
-def watch(run: Run, *, wanted: bool = True) -> Iterator[bool]:
+def watch(run: Run, *, wanted: bool = True) -> Generator[bool]:
     """Show a run live in its cell, where a person looks; give whether it is shown.
 
     A run inside a watched run (a tool that asks), and each of many at once (``map``), is not.
@@ -38,9 +39,9 @@ def watch(run: Run, *, wanted: bool = True) -> Iterator[bool]:
 
 
 @contextlib.contextmanager
-def unwatched() -> Iterator[None]:
+def unwatched() -> Generator[None]:
     """Show no run live that begins in this block."""
-    token = _inside.set(True)  # noqa: FBT003 - a context variable's setter
+    token = _inside.set(True)
     try:
         yield
     finally:
@@ -55,7 +56,10 @@ def remember(reply: Reply, area: Any) -> None:
 
 
 def give_way(reply: Reply) -> None:
-    """Clear the live area of a reply that is shown itself now, in the same cell: one card, not two."""
+    """Clear what stands in the cell for a reply that is shown itself there now: one card, not two."""
     found = _shown.pop(id(reply), None)
     if found is not None and found[0]() is reply:
         found[1].clear()
+    asking = sys.modules.get("jarvis_nb.widgets.asking")  # imported where a person was asked
+    if asking is not None:
+        asking.clear_records({attempt.call_id for attempt in reply.tool_attempts})

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from jarvis_nb.core.events import Event, EventBus, EventType
 from jarvis_nb.display import bundle
-from jarvis_nb.display.card import CALL_MARKS, CALL_WORDS, MARKS, WORDS, facts
-from jarvis_nb.display.escape import arguments_text, json_text, one_line, plain
-from jarvis_nb.display.ledger import choice_text
+from jarvis_nb.display.card import MARKS, WORDS, facts
+from jarvis_nb.display.escape import one_line, plain
 from jarvis_nb.reply import Reply
+from jarvis_nb.widgets.changes import call_ended, call_made, changes_of, round_made
 from jarvis_nb.widgets.view import View
 
-LINE = 400
-"""Characters of arguments or a result in a live card; the static one has the whole."""
 ITEMS = 200
 """Changes in one message at most, so that a message's size is bounded."""
 
@@ -42,7 +40,13 @@ class RunView(View):
     def __init__(self, bus: EventBus | None = None) -> None:
         super().__init__()
         self.reply: Reply | None = None
-        self._run: dict[str, Any] = {"question": "", "status": "running", "mark": "▶", "answer": "", "facts": ""}
+        self._run: dict[str, Any] = {
+            "question": "",
+            "status": "running",
+            "mark": "▶",
+            "answer": "",
+            "facts": "",
+        }
         self._calls: dict[str, dict[str, Any]] = {}
         self._rounds: dict[int, dict[str, Any]] = {}
         self._stop = bus.subscribe(self._take) if bus is not None else None
@@ -52,11 +56,11 @@ class RunView(View):
         """Show a finished reply, of any size: ten thousand calls scroll."""
         view = cls()
         for number, offer in enumerate(reply.offers, 1):
-            view.change([_round(number, offer.offered, offer.choice, offer.reason)])
+            view.change([round_made(number, offer.offered, offer.choice, offer.reason)])
         for attempt in reply.tool_attempts:
-            call = _call(attempt.call_id, attempt.round, attempt.tool.name, attempt.arguments)
+            call = call_made(attempt.call_id, attempt.round, attempt.tool.name, attempt.arguments)
             content = attempt.error.message if attempt.error is not None else attempt.content
-            view.change([call, _ended(attempt.call_id, attempt.status, content, attempt.seconds)])
+            view.change([call, call_ended(attempt.call_id, attempt.status, content, attempt.seconds)])
         view.finish(reply)
         return view
 
@@ -78,7 +82,9 @@ class RunView(View):
         parts = [blocks.line(f"<b>{prose(one_line(run['question'], 400))}</b>")]
         for call in list(self._calls.values())[:ITEMS]:
             made = f"{call['name']}({call['arguments']})"
-            lines.append(one_line(f"  {call['round']} {call['mark']} {made} → {call.get('result') or call['word']}"))
+            lines.append(
+                one_line(f"  {call['round']} {call['mark']} {made} → {call.get('result') or call['word']}")
+            )
             said = code(one_line(call.get("result", ""), 120)) if call.get("result") else prose(call["word"])
             summary = f"{call['mark']} <b>{prose(call['name'])}</b> {code(call['arguments'][:120])} → {said}"
             parts.append(blocks.bar(summary, blocks.COLOURS.get(call["mark"], blocks.GREY)))
@@ -143,90 +149,3 @@ def _run_of(reply: Reply) -> dict[str, Any]:
         "facts": " · ".join(facts(reply)[1:]),
         "problem": plain(reply.error.message) if reply.error else "",
     }
-
-
-def changes_of(event: Event, number: int) -> list[dict[str, Any]]:
-    """Return what an event changes in a run's state; ``number`` is the round that runs."""
-    data = event.data
-    match event.event_type:
-        case EventType.RUN_START:
-            about = " · ".join(str(data.get(k) or "") for k in ("model", "engine", "agent") if data.get(k))
-            return [{"is": "run", "question": plain(data["question"]), "facts": plain(about)}]
-        case EventType.ROUND_START:
-            return [_round(data["round"], data.get("offered") or [], data.get("choice"), "")]
-        case EventType.INFERENCE_START:
-            return [{"is": "round", "number": data["round"], "thinking": True}, {"is": "run", "answer": ""}]
-        case EventType.INFERENCE_END:
-            usage = data.get("usage") or {}
-            tokens = f"{usage.get('prompt_tokens', 0):,} + {usage.get('completion_tokens', 0):,} tokens"
-            shown = tokens if usage.get("total_tokens") else ""
-            return [{"is": "round", "number": data["round"], "thinking": False, "tokens": shown}]
-        case EventType.TEXT:
-            return [{"is": "text", "text": plain(data["text"])}]
-        case EventType.TOOL_CALL_START:
-            return [_call(data["call_id"], number, data["tool"], data.get("arguments"))]
-        case EventType.TOOL_CALL_END:
-            return [_ended(data["call_id"], data["status"], data.get("content", ""), data.get("latency_seconds"))]
-        case EventType.TOOL_PROGRESS:
-            return [_progress(data)]
-        case EventType.FLOW_STEP_START | EventType.FLOW_STEP_END:
-            return [{"is": "call", "id": data["call_id"], "step": f"{plain(data['step'])} {data.get('status', '…')}"}]
-        case EventType.APPROVAL_REQUEST:
-            return [{"is": "call", "id": data["call_id"], "mark": "‖", "word": "waits for your decision"}]
-        case EventType.APPROVAL_DECISION:
-            return [{"is": "call", "id": data["call_id"], "mark": "▶", "word": "running"}]
-        case EventType.REPAIR:
-            return [{"is": "round", "number": data["round"], "repair": plain(data["text"])}]
-        case EventType.WARNING:
-            return [{"is": "run", "warning": plain(data["text"])}]
-        case EventType.RUN_END:
-            status = str(data["status"])
-            return [{"is": "run", "status": WORDS.get(status, status), "mark": MARKS.get(status, "✓")}]
-        case _:
-            return []
-
-
-def _round(number: int, offered: list[str], choice: Any, reason: str) -> dict[str, Any]:
-    names = one_line(", ".join(map(str, offered)), LINE)
-    return {
-        "is": "round",
-        "number": number,
-        "choice": one_line(choice_text(choice), 120),
-        "reason": one_line(reason, 200),
-        "offered": names,
-    }
-
-
-def _call(call_id: str, number: int, name: str, arguments: Any) -> dict[str, Any]:
-    text = arguments_text(arguments) if isinstance(arguments, dict) else arguments if arguments else ""
-    shown = text if isinstance(text, str) else json_text(text)
-    return {
-        "is": "call",
-        "id": call_id,
-        "round": number,
-        "name": one_line(name, 100),
-        "arguments": one_line(shown, LINE),
-        "mark": "▶",
-        "word": "running",
-        "status": "running",
-    }
-
-
-def _ended(call_id: str, status: str, content: str, seconds: float | None) -> dict[str, Any]:
-    return {
-        "is": "call",
-        "id": call_id,
-        "mark": CALL_MARKS.get(status, "?"),
-        "status": status,
-        "word": CALL_WORDS.get(status, status),
-        "result": one_line(content, LINE),
-        "seconds": seconds or 0,
-        "progress": None,
-    }
-
-
-def _progress(data: Mapping[str, Any]) -> dict[str, Any]:
-    done, total = data.get("done"), data.get("total")
-    share = done / total if isinstance(done, int | float) and isinstance(total, int | float) and total > 0 else None
-    text = one_line(data.get("text") or (f"{done:g} of {total:g}" if share is not None else f"{done}"), 200)
-    return {"is": "call", "id": data["call_id"], "progress": {"share": share, "text": text}}

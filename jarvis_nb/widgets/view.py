@@ -117,7 +117,7 @@ class View:
 
     def bundle(self) -> dict[str, Any]:
         """Return the widget's MIME bundle, with the static form for whoever cannot show widgets."""
-        shown: Any = self.widget._repr_mimebundle_()  # noqa: SLF001 - IPython's protocol
+        shown: Any = self.widget._repr_mimebundle_()
         data = shown[0] if isinstance(shown, tuple) else shown
         return {**data, **self.static()}
 
@@ -139,7 +139,6 @@ def _model_class(view: type[View]) -> Any:
             "_css": style(view),
             "snapshot": traitlets.Dict().tag(sync=True),
             "__module__": view.__module__,
-            "__repr__": lambda self: f"{view.__name__}()",
         }
         _classes[view] = type(f"{view.__name__}Model", (anywidget.AnyWidget,), body)
     return _classes[view]
