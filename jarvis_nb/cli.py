@@ -52,12 +52,12 @@ def exit_codes() -> Generator[None]:
     """Turn errors into messages on stderr and exit codes."""
     try:
         yield
-    except (InvalidRequest, ToolsetError, SkillError) as error:
-        err.print(f"[bold red]error[/]: {escape(str(error))}")
-        raise typer.Exit(2) from None
     except JarvisError as error:
         err.print(f"[bold red]error[/]: {escape(str(error))}")
-        raise typer.Exit(1) from None
+        usage = isinstance(error, InvalidRequest | ToolsetError | SkillError) or error.code.startswith(
+            "unknown_"
+        )
+        raise typer.Exit(2 if usage else 1) from None
     except KeyboardInterrupt:
         err.print("interrupted")
         raise typer.Exit(130) from None
