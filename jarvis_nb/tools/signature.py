@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import sys
 import types
 import typing
 from collections.abc import Callable, Iterator
@@ -67,7 +68,7 @@ def read_signature(fn: Callable[..., Any], owner: str, doc: Doc) -> Signature:
         ToolsetError: ``unsupported_signature`` or ``unsupported_annotation``, naming tool and parameter.
     """
     try:
-        given = inspect.signature(fn)
+        given = _signature(fn)
     except (ValueError, TypeError, NameError) as error:
         raise ToolsetError(
             f"the signature of {owner} cannot be read: {error}", code="unsupported_signature", value=fn
@@ -94,6 +95,19 @@ def read_signature(fn: Callable[..., Any], owner: str, doc: Doc) -> Signature:
         except ToolsetError:  # it only says what comes back, which a call shows anyway
             returns = _EMPTY
     return Signature(parameters, tuple(context), returns, _object_schema(parameters))
+
+
+def _signature(fn: Callable[..., Any]) -> inspect.Signature:
+    try:
+        return inspect.signature(fn)
+    except NameError:
+        if sys.version_info < (3, 14):
+            raise
+        # Python 3.14 evaluates annotations only now; names that are not there become references, which are
+        # looked up one by one.
+        from annotationlib import Format
+
+        return inspect.signature(fn, annotation_format=Format.FORWARDREF)
 
 
 def _bound_names(fn: Any) -> frozenset[str]:
@@ -264,7 +278,9 @@ class _Namespace:
         ) from problem
 
     def _evaluate(self, annotation: Any, names: dict[str, Any] | None) -> Any:
-        holder = types.SimpleNamespace(__annotations__={"it": annotation})
+        def holder() -> None: ...
+
+        holder.__annotations__ = {"it": annotation}
         return typing.get_type_hints(holder, self._globals, names, include_extras=True)["it"]
 
 

@@ -10,8 +10,9 @@ import pytest
 
 from jarvis_nb.core.errors import InvalidArguments, NotPortable, ToolsetError
 from jarvis_nb.core.events import EventBus, EventType
-from jarvis_nb.core.types import ToolDefinition, ToolResult
-from jarvis_nb.tools import BaseTool, ToolSpec
+from jarvis_nb.core.registry import ToolRegistry
+from jarvis_nb.core.types import ToolCall, ToolDefinition, ToolResult
+from jarvis_nb.tools import BaseTool, ToolExecutor, ToolSpec
 from jarvis_nb.tools.base import ToolContext, check_name
 
 PARAMETERS = {"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]}
@@ -26,6 +27,39 @@ class Echo(BaseTool):
 
     def execute(self, **params):
         return ToolResult("echo", params["text"])
+
+
+def test_the_registration_example_of_the_reference(monkeypatch):
+    """tools.md 2: the document's own tool, found by name at run time."""
+    monkeypatch.setattr(ToolRegistry, "_entries", dict(ToolRegistry._entries))
+
+    @ToolRegistry.register("my_tool")
+    class MyTool(BaseTool):
+        tool_id = "my_tool"
+
+        @property
+        def spec(self) -> ToolSpec:
+            return ToolSpec(
+                name="my_tool",
+                description="A custom tool that does something useful.",
+                parameters={
+                    "type": "object",
+                    "properties": {"input": {"type": "string", "description": "The input to process."}},
+                    "required": ["input"],
+                },
+                category="custom",
+            )
+
+        def execute(self, **params) -> ToolResult:
+            value = params.get("input", "")
+            return ToolResult(tool_name="my_tool", content=f"Processed: {value}", success=True)
+
+    tool = ToolRegistry.create("my_tool")
+    assert isinstance(tool, MyTool)
+    executor = ToolExecutor(tools=[tool], bus=EventBus())
+    result = executor.execute(ToolCall(id="call_1", name="my_tool", arguments='{"input": "a"}'))
+    assert (result.content, result.success) == ("Processed: a", True)
+    assert executor.available_tools()[0].category == "custom"
 
 
 def test_tool_spec_has_the_fields_and_defaults_of_the_table():
