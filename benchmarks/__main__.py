@@ -63,7 +63,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def server() -> Generator[str]:
     """Run the model server in a process of its own."""
     command = [sys.executable, "-m", "benchmarks.server"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment()) as process:
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=start.environment()) as process:
         try:
             assert process.stdout
             yield process.stdout.readline().strip()
@@ -71,16 +71,10 @@ def server() -> Generator[str]:
             process.terminate()
 
 
-def environment() -> dict[str, str]:
-    """Return ours without what would change a measurement: proxies, settings, keys."""
-    left = {
-        k: v for k, v in os.environ.items() if "proxy" not in k.lower() and not k.startswith("JARVIS_NB_")
-    }
-    return {**left, "PYTHONHASHSEED": "0", "JARVIS_NB_CONFIG": os.devnull}
-
-
 def run(rows: list[Row], repeats: int, url: str) -> dict[str, Samples]:
-    """Measure every row, repeat by repeat."""
+    """Measure every row, repeat by repeat, when all modules are compiled."""
+    for side in ("ours", "floor"):
+        start.first(side, url)
     measured: dict[str, Samples] = {row.name: {"ours": [], "floor": []} for row in rows}
     for repeat in range(repeats):
         for row in rows:
@@ -103,7 +97,7 @@ def measure(row: Row, side: str, url: str) -> float:
         return getattr(start, what)(side, url)[row.metric] * SCALE[row.unit]
     command = [sys.executable, "-m", "benchmarks.measure", side, what, url, json.dumps(params)]
     done = subprocess.run(
-        command, capture_output=True, text=True, env=environment(), timeout=PATIENCE, check=False
+        command, capture_output=True, text=True, env=start.environment(), timeout=PATIENCE, check=False
     )
     lines = [line for line in done.stdout.splitlines() if line.startswith("@@")]
     if done.returncode or not lines:

@@ -40,9 +40,18 @@ def first(side: str, url: str) -> dict[str, float]:
     return {"cpu": process_cpu(FIRST[side].replace("URL", url))}
 
 
+def environment() -> dict[str, str]:
+    """Return ours without what would change a measurement: proxies, settings, and a ban on compiled modules."""
+    left = {
+        k: v for k, v in os.environ.items() if "proxy" not in k.lower() and not k.startswith("JARVIS_NB_")
+    }
+    left.pop("PYTHONDONTWRITEBYTECODE", None)
+    return {**left, "PYTHONHASHSEED": "0", "XDG_CONFIG_HOME": os.devnull}
+
+
 def process_cpu(code: str) -> float:
     """Run code in a fresh Python and return its CPU seconds."""
-    with subprocess.Popen([sys.executable, "-c", code]) as process:
+    with subprocess.Popen([sys.executable, "-c", code], env=environment()) as process:
         _, status, used = os.wait4(process.pid, 0)
         process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode:
