@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from jarvis_nb.core.errors import ErrorInfo, InvalidRequest
 from jarvis_nb.core.types import JSON, Definitions, Message, Repair, ToolDefinition, Usage
@@ -23,6 +23,12 @@ Status = Literal["completed", "failed", "max_rounds", "cancelled", "paused"]
 
 FORMAT = 1
 """The version of the saved form."""
+
+_PLAIN: dict[str, Any] = {
+    "question": str, "output": str, "status": str, "agent": str | None, "model": str, "engine": str,
+    "reasoning": str, "warnings": list, "policy": dict, "injected": list, "limits": dict, "options": dict,
+}  # fmt: skip
+"""The fields that are saved as they are."""
 
 
 @dataclass
@@ -256,18 +262,21 @@ class Reply(Mapping[str, Any]):
         Raises:
             InvalidRequest: ``invalid_turn``: not a saved turn, or of a newer format.
         """
-        if data.get("jarvis_nb") != FORMAT:
+        if not isinstance(data, Mapping) or data.get("jarvis_nb") != FORMAT:  # pyright: ignore[reportUnnecessaryIsInstance] - it may come from anywhere
             raise InvalidRequest(
                 f"this is not a saved turn of format {FORMAT}",
                 code="invalid_turn",
-                value=data.get("jarvis_nb"),
+                value=data,
                 hint="save one with reply.save(path)",
             )
-        plain = ("question", "output", "status", "agent", "model", "engine", "reasoning", "warnings", "policy",
-                 "injected", "limits", "options")  # fmt: skip
         try:
+            for key, kind in _PLAIN.items():
+                if not isinstance(data[key], kind):
+                    raise TypeError(f"{key} is {data[key]!r:.50}")  # noqa: TRY301 - told below, as all damage is
+            if data["status"] not in get_args(Status):
+                raise ValueError(f"status is {data['status']!r:.50}")  # noqa: TRY301
             reply = cls(
-                **{key: data[key] for key in plain},
+                **{key: data[key] for key in _PLAIN},
                 definitions=Definitions([ToolDefinition(**d) for d in data["definitions"]]),
                 error=error_from(data["error"]),
                 usage=Usage.from_openai(data["usage"]),
@@ -279,7 +288,7 @@ class Reply(Mapping[str, Any]):
             )
             reply.__dict__["cost_usd"] = data["cost_usd"]  # prices change: the saved one stands
             return reply
-        except (KeyError, TypeError) as error:
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise InvalidRequest(
                 f"the saved turn is damaged: {error}", code="invalid_turn", value=str(error)
             ) from error

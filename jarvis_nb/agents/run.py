@@ -16,7 +16,7 @@ from jarvis_nb.core.events import EventBus, EventType
 from jarvis_nb.core.types import Message, Role, ToolCall, ToolChoice
 from jarvis_nb.engines.base import Completion, InferenceEngine, Piece, Request
 from jarvis_nb.engines.wire import StreamBroken, normalise
-from jarvis_nb.record import Attempt, ModelCall, RoundOffer, ToolRef
+from jarvis_nb.record import Attempt, ModelCall, RoundOffer
 from jarvis_nb.reply import Reply, Status
 
 if TYPE_CHECKING:
@@ -290,34 +290,11 @@ class Run:
             self._pause()
 
     def _attempt(self, turn: Turn, outcome: Outcome, index: int) -> Attempt:
-        call, tool, result = outcome.call, outcome.tool, outcome.result
+        from jarvis_nb.agents.attempts import make_attempt
+
         if outcome.ran:
-            self.ran.add(call.name)
-        shown = call.raw_name if tool is None and call.raw_name is not None else call.name
-        return Attempt(
-            ToolRef(tool.kind, tool.name, tool.source) if tool else ToolRef("tool", shown),
-            call.id,
-            turn.round,
-            index,
-            outcome.arguments,
-            outcome.status,
-            outcome.ran,
-            outcome.output,
-            result.content,
-            outcome.error,
-            outcome.truncated,
-            outcome.steps,
-            call.provider_id,
-            call.raw_name,
-            call.raw_arguments,
-            dict(turn.by),
-            result.usage,
-            result.cost_usd,
-            result.metadata,
-            outcome.value,
-            outcome.started - self.started if outcome.started else 0.0,
-            max(outcome.ended - outcome.started, 0.0),
-        )
+            self.ran.add(outcome.call.name)
+        return make_attempt(outcome, turn.round, index, turn.by, self.started)
 
     async def decide(self, turn: Turn, decisions: Mapping[str, Decision]) -> None:
         """Carry on a paused round: run the pending calls under their decisions."""
