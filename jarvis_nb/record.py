@@ -50,11 +50,11 @@ class Attempt(Pictured):
     provider_id: str | None = None
     raw_name: str | None = None
     raw_arguments: str | None = None
-    by: dict[str, str] = field(default_factory=dict[str, str])
+    by: dict[str, str] = field(default_factory=dict)
     """Who chose the tool and the arguments, where the engine says: ``router``, ``model``, ``copy``."""
-    usage: dict[str, Any] = field(default_factory=dict[str, Any])
+    usage: dict[str, Any] = field(default_factory=dict)
     cost_usd: float = 0.0
-    metadata: dict[str, Any] = field(default_factory=dict[str, Any])
+    metadata: dict[str, Any] = field(default_factory=dict)
     value: Any = field(default=None, compare=False, repr=False)
     """The output as the tool returned it, in this process only: it is not saved."""
     started: float = field(default=0.0, compare=False, repr=False)

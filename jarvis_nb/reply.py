@@ -55,17 +55,17 @@ class Reply(Mapping[str, Any]):
     status: Status = "completed"
     error: ErrorInfo | None = None
     """Why the status is what it is, unless it is ``completed``."""
-    tool_attempts: list[Attempt] = field(default_factory=list[Attempt])
+    tool_attempts: list[Attempt] = field(default_factory=list)
     """Every tool call in the model's order, refused ones too."""
-    offers: list[RoundOffer] = field(default_factory=list[RoundOffer])
+    offers: list[RoundOffer] = field(default_factory=list)
     """What each model call was offered, hidden tools with the reason."""
-    model_calls: list[ModelCall] = field(default_factory=list[ModelCall])
+    model_calls: list[ModelCall] = field(default_factory=list)
     """The model calls, each with its raw response."""
-    messages: list[Message] = field(default_factory=list[Message])
+    messages: list[Message] = field(default_factory=list)
     """The closed conversation: give it to the next ask as ``history``."""
-    repairs: list[Repair] = field(default_factory=list[Repair])
+    repairs: list[Repair] = field(default_factory=list)
     """What of the model's messages had to be mended."""
-    warnings: list[str] = field(default_factory=list[str])
+    warnings: list[str] = field(default_factory=list)
     model: str = ""
     engine: str = ""
     agent: str | None = None
@@ -76,12 +76,12 @@ class Reply(Mapping[str, Any]):
     """Tokens of all model calls of this ask."""
     definitions: Definitions = field(default_factory=Definitions)
     """The definitions of the tools that were offered."""
-    policy: JSON = field(default_factory=dict[str, Any])
+    policy: JSON = field(default_factory=dict)
     """The policy of the request, as plain data."""
-    injected: list[JSON] = field(default_factory=list[JSON])
+    injected: list[JSON] = field(default_factory=list)
     """What memory put into the system message, and why."""
-    limits: dict[str, Any] = field(default_factory=dict[str, Any])
-    options: dict[str, Any] = field(default_factory=dict[str, Any])
+    limits: dict[str, Any] = field(default_factory=dict)
+    options: dict[str, Any] = field(default_factory=dict)
     """Temperature and the like, kept for a resume."""
 
     # The mapping.

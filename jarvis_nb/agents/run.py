@@ -52,9 +52,7 @@ class Run:
     temperature: float | None = None
     max_tokens: int | None = None
     streaming: bool = False
-    examples: Mapping[str, Sequence[tuple[str, dict[str, Any]]]] = field(
-        default_factory=dict[str, Sequence[tuple[str, dict[str, Any]]]]
-    )
+    examples: Mapping[str, Sequence[tuple[str, dict[str, Any]]]] = field(default_factory=dict)
     closed: bool = False
     started: float = field(default_factory=perf_counter)
     forced_choice: bool = True
@@ -68,7 +66,7 @@ class Run:
     """Call ids of the transcript."""
     known_names: Collection[str] = ()
     """The tools a call can mean, offered or not."""
-    open_calls: list[tuple[Turn, list[Outcome]]] = field(default_factory=list[Any])
+    open_calls: list[tuple[Turn, list[Outcome]]] = field(default_factory=list)
     """The round that runs now: what an interrupt has to close."""
     _executor: ToolExecutor | None = None
 

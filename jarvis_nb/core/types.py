@@ -67,12 +67,12 @@ class ToolResult:
     content: str
     """The output as text, for the model."""
     success: bool = True
-    usage: dict[str, Any] = field(default_factory=dict[str, Any])
+    usage: dict[str, Any] = field(default_factory=dict)
     """Tokens spent by a tool that asks a model itself."""
     cost_usd: float = 0.0
     """US dollars."""
     latency_seconds: float = 0.0
-    metadata: dict[str, Any] = field(default_factory=dict[str, Any])
+    metadata: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -92,7 +92,7 @@ class Message:
     tool_call_id: str | None = None
     reasoning: str | None = field(default=None, compare=False)
     """Thinking that came beside the answer; shown to people, never sent again."""
-    encoded: dict[str, bytes] = field(default_factory=dict[str, bytes], repr=False, compare=False)
+    encoded: dict[str, bytes] = field(default_factory=dict, repr=False, compare=False)
     """The message as bytes, by wire dialect: a history is encoded once, not once a round."""
 
     @property

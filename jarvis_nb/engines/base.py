@@ -37,9 +37,7 @@ class Request:
     """None, ``"auto"``, ``"required"`` or the OpenAI dict that names one tool."""
     temperature: float | None = None
     max_tokens: int | None = None
-    examples: Mapping[str, Sequence[tuple[str, dict[str, Any]]]] = field(
-        default_factory=dict[str, Sequence[tuple[str, dict[str, Any]]]]
-    )
+    examples: Mapping[str, Sequence[tuple[str, dict[str, Any]]]] = field(default_factory=dict)
     """Tool name to ``(question, arguments)`` examples, for engines that learn from them."""
     bus: EventBus | None = field(default=None, repr=False, compare=False)
     """Told of retries, and of a model that is loaded, while the call runs."""
@@ -55,9 +53,9 @@ class Completion:
     usage: Usage = Usage()
     model: str = ""
     """The model as the server named it, if it did."""
-    repairs: list[Repair] = field(default_factory=list[Repair])
+    repairs: list[Repair] = field(default_factory=list)
     """What joining a stream had to mend."""
-    provenance: dict[str, str] = field(default_factory=dict[str, str])
+    provenance: dict[str, str] = field(default_factory=dict)
     """Who did a step, for engines made of parts: ``{"tool": "router", "arguments": "model"}``."""
 
 

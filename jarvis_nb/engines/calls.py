@@ -24,7 +24,7 @@ class _Call:
     id: str = ""
     name: str = ""
     kind: str = ""
-    arguments: list[str] = field(default_factory=list[str])
+    arguments: list[str] = field(default_factory=list)
     has_arguments: bool = False
 
     def joined(self) -> JSON:

@@ -68,9 +68,9 @@ class Normalised:
     text: str = ""
     """The answer, without thinking."""
     reasoning: str = ""
-    refused: dict[str, ErrorInfo] = field(default_factory=dict[str, ErrorInfo])
+    refused: dict[str, ErrorInfo] = field(default_factory=dict)
     """Call id to why the call must not be run: ``cut_off``, ``invalid_json``, ``invalid_arguments``, …"""
-    repairs: list[Repair] = field(default_factory=list[Repair])
+    repairs: list[Repair] = field(default_factory=list)
     cut_off: bool = False
     """Whether the token limit ended the message."""
 

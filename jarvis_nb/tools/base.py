@@ -36,7 +36,7 @@ class ToolSpec(Pictured):
     """Unique tool identifier."""
     description: str
     """Human-readable, sent to the model."""
-    parameters: dict[str, Any] = field(default_factory=dict[str, Any])
+    parameters: dict[str, Any] = field(default_factory=dict)
     """JSON Schema of the arguments."""
     category: str = ""
     """Such as math, memory, reasoning."""
@@ -45,7 +45,7 @@ class ToolSpec(Pictured):
     latency_estimate: float = 0.0
     """Seconds an invocation."""
     requires_confirmation: bool = False
-    metadata: dict[str, Any] = field(default_factory=dict[str, Any])
+    metadata: dict[str, Any] = field(default_factory=dict)
     """``examples``: a list of ``(question, arguments)`` that the embedded model learns from."""
     timeout_seconds: float = 30.0
     """A call that takes longer is reported as timed out."""
