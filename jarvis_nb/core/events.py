@@ -128,17 +128,19 @@ class EventBus:
 
         A long piece of an answer goes out as several events: a stream loses nothing to the bounds.
         """
-        if event_type in _STREAMED and len(data["text"]) > MAX_TEXT:
+        if not self.active:
+            return
+        if (event_type is _TEXT or event_type is _REASONING) and len(data["text"]) > MAX_TEXT:
             text = data["text"]
             for start in range(0, len(text), MAX_TEXT):
                 self.publish(event_type, **{**data, "text": text[start : start + MAX_TEXT]})
-        elif self.active:
-            room = [MAX_VALUES]
-            for key, value in data.items():
-                kind = type(value)
-                if not (kind in _ATOMS or (kind is str and len(value) <= MAX_TEXT)):
-                    data[key] = _bounded(value, 0, room)
-            self._deliver(self._record(event_type, data))
+            return
+        room = [MAX_VALUES]
+        for key, value in data.items():
+            kind = type(value)
+            if not (kind in _ATOMS or (kind is str and len(value) <= MAX_TEXT)):
+                data[key] = _bounded(value, 0, room)
+        self._deliver(self._record(event_type, data))
 
     def _record(self, event_type: EventType, payload: dict[str, Any]) -> Event:
         # The locks are held one inside the other: what a bus records is in the order of its numbers,
@@ -187,14 +189,14 @@ def _bounded(value: Any, depth: int, room: list[int]) -> Any:
         return _scalar(value)
     if depth < MAX_DEPTH and room[0] > 0:
         if isinstance(value, dict):
-            items = itertools.islice(value.items(), MAX_ITEMS)
+            items = value.items() if len(value) <= MAX_ITEMS else itertools.islice(value.items(), MAX_ITEMS)
             return {_key(k): _bounded(v, depth + 1, room) for k, v in items if room[0] > 0}
         if isinstance(value, _LISTS):
             return [_bounded(v, depth + 1, room) for v in itertools.islice(value, MAX_ITEMS) if room[0] > 0]
     return f"<{kind.__name__}>"
 
 
-_STREAMED = frozenset({EventType.TEXT, EventType.REASONING})
+_TEXT, _REASONING = EventType.TEXT, EventType.REASONING
 _ATOMS = frozenset({bool, type(None)})
 _SCALARS = (str, int, float)
 _LISTS = (list, tuple)
