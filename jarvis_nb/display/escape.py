@@ -77,7 +77,7 @@ def code(text: object) -> str:
 
 def pre(text: object) -> str:
     """Return text as a preformatted HTML block that wraps."""
-    style = "white-space:pre-wrap;overflow-wrap:anywhere;margin:2px 0 6px;max-height:360px;overflow:auto"
+    style = "white-space:pre-wrap;overflow-wrap:anywhere;margin:2px 0 6px"
     return f'<pre style="{style}">{html_escape(plain(text), quote=False)}</pre>'
 
 
@@ -107,6 +107,20 @@ def json_text(value: Any, indent: int | None = None) -> str:
     """Return JSON-ready data as text, non-ASCII as it is."""
     separators = (",", ":") if indent is None else None
     return json.dumps(value, ensure_ascii=False, indent=indent, separators=separators, default=str)
+
+
+def json_shown(value: Any) -> str:
+    """Return data as indented JSON that holds no control, direction-changing or invisible character as it is.
+
+    It is the same data: what is edited and read again differs in nothing.
+
+    Example:
+        >>> print(json_shown({"a": chr(0x202E)}))
+        {
+          "a": "\\u202e"
+        }
+    """
+    return _ODD.sub(lambda match: json.dumps(match[0])[1:-1], json_text(value, 2))
 
 
 def arguments_text(arguments: dict[str, Any] | None) -> str:

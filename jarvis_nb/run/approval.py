@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from jarvis_nb.core.approval import ApprovalRequest, Approve, Approver, Decision, Deny, Pause
@@ -31,9 +32,7 @@ def make_approver(setting: ApproveSetting, always: set[str]) -> Approver | None:
     if setting == "pause":
         decide: Callable[[ApprovalRequest], Any] = _pause
     elif setting == "ask":
-
-        def decide(request: ApprovalRequest) -> Any:
-            return ask_person(request, always)
+        decide = partial(ask_person, always=always)
     elif callable(setting):
         decide = setting
     else:

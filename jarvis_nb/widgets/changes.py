@@ -78,7 +78,7 @@ def _progress(data: Mapping[str, Any]) -> Change:
 
 
 def _begun(data: Data, _: int) -> list[Change]:
-    about = " · ".join(str(data[key]) for key in ("model", "engine", "agent") if data.get(key))
+    about = " · ".join(dict.fromkeys(str(data[key]) for key in ("model", "engine", "agent") if data.get(key)))
     return [{"is": "run", "question": plain(data["question"]), "facts": plain(about)}]
 
 

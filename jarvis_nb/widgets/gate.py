@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 from jarvis_nb.core.approval import ApprovalRequest, Approve, Decision, Deny
 from jarvis_nb.core.errors import InvalidArguments
 from jarvis_nb.display import blocks
-from jarvis_nb.display.escape import arguments_text, code, cut, json_text, one_line, plain, prose
+from jarvis_nb.display.escape import arguments_text, code, cut, json_shown, one_line, plain, prose
 from jarvis_nb.widgets.view import View
 
 REASON = 1000
@@ -42,7 +42,7 @@ class ApprovalGate(View):
         self._gate: dict[str, Any] = {
             "name": plain(request.name),
             "description": one_line(request.description, 300),
-            "arguments": json_text(request.arguments, 2),
+            "arguments": json_shown(request.arguments),
             "status": "waiting",
             "problem": "",
         }

@@ -57,6 +57,8 @@ class LiveRun:
         if event.event_type is EventType.RUN_END:
             self._end()
             return
+        if event.event_type is EventType.APPROVAL_REQUEST and self._handle is None:
+            self._show()  # the run stands above the gate
         with self._lock:
             if self._done:
                 return
@@ -96,7 +98,7 @@ class LiveRun:
             self._view.send(changes[start : start + ITEMS])
 
     def _show(self) -> None:
-        if self._done or not _room(self._cell):
+        if self._done or self._handle is not None or not _room(self._cell):
             return
         from IPython.display import display
 

@@ -34,7 +34,7 @@ class Pump:
             self._kept: list[Any] = []
             thread = getattr(kernel, "shell_channel_thread", None)
             self._seven = thread is not None
-            manager = thread.manager if self._seven else None
+            manager = None if thread is None else thread.manager
             to_main = None if manager is None else manager._shell_channel_to_main  # noqa: SLF001 - see above
             self._stream: Any = kernel.shell_stream if to_main is None else to_main.to_stream
             self._socket = self._stream.socket

@@ -23,7 +23,7 @@ const run_view = {
     const status = el('p', { class: 'jnb-facts', role: 'status' });
     const list = el('div', { class: 'jnb-list', role: 'group', tabindex: '0', 'aria-label': 'Rounds and tool calls' });
     const answer = el('p', { class: 'jnb-answer' });
-    const card = el('section', { class: 'jnb-card', 'aria-label': 'Run' }, question, status, list, answer);
+    const card = el('div', { class: 'jnb-card', role: 'group', 'aria-label': 'Run' }, question, status, list, answer);
     root.append(card);
     const nodes = new Map();
     const dirty = new Set();

@@ -146,6 +146,6 @@ def _run_of(reply: Reply) -> dict[str, Any]:
         "answer": plain(reply.output),
         "status": WORDS.get(reply.status, reply.status),
         "mark": MARKS[reply.status],
-        "facts": " · ".join(facts(reply)[1:]),
+        "facts": plain(" · ".join(facts(reply)[1:])),
         "problem": plain(reply.error.message) if reply.error else "",
     }
