@@ -6,40 +6,93 @@ Everything here belongs to an annotation and is remembered with it: a thousand f
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from functools import cache, lru_cache
+from functools import cache, cached_property, lru_cache
 from inspect import signature
-from typing import Annotated, Any, Literal, get_args, get_origin
-
-from pydantic import TypeAdapter, ValidationError
-from pydantic.fields import FieldInfo
+from typing import TYPE_CHECKING, Annotated, Any, TypeGuard, get_args, get_origin
 
 from jarvis_nb.core.errors import ToolsetError
 from jarvis_nb.core.schema import canonical_schema
 from jarvis_nb.core.subschemas import Schema, walk
 from jarvis_nb.tools.json_schema import field_path
-from jarvis_nb.tools.lossless import lossless
+from jarvis_nb.tools.plain import plain_schema
+
+if TYPE_CHECKING:
+    from pydantic import TypeAdapter, ValidationError
+    from pydantic.fields import FieldInfo
 
 
-@dataclass(frozen=True, slots=True)
 class Shape:
-    """What one annotation means."""
+    """What one annotation means. The schema is made at once, what checks a value when one has to be checked.
 
-    adapter: TypeAdapter[Any]
-    schema: Schema
-    """Canonical, without the definitions it refers to."""
-    definitions: Schema
-    """The ``$defs`` of :attr:`schema`."""
-    check: Callable[[Any], Any]
-    """Return the value as Python takes it. Raises pydantic's ValidationError."""
-    exact: type | None
-    """A type whose instances need no check at all."""
-    takes_null: bool
-    description: str
-    """What the annotation itself says (``Field(description=…)`` or a string), not a class's docstring."""
-    default: FieldInfo | None
-    """The ``Field`` that holds a default, where one stands in the annotation."""
+    Raises:
+        ToolsetError: ``unsupported_annotation``: JSON has no such value.
+    """
+
+    def __init__(self, annotation: Any) -> None:
+        self.annotation = annotation
+        self.exact = _exact_type(annotation)
+        """A type whose instances need no check at all."""
+        self.description = _own_description(annotation)
+        """What the annotation itself says (``Field(description=…)`` or a string), not a class's docstring."""
+        self.default = _own_default(annotation)
+        """The ``Field`` that holds a default, where one stands in the annotation."""
+        self.definitions: Schema = {}
+        """The ``$defs`` of :attr:`schema`."""
+        self._closed = False
+        plain = plain_schema(annotation)
+        if plain is None:
+            whole = self._ask_pydantic()
+            plain = whole["properties"]["value"]
+            self.definitions = whole.get("$defs", {})
+            self._closed = _is_closed(whole)
+        self.schema: Schema = plain
+        """Canonical, without the definitions it refers to."""
+
+    def _ask_pydantic(self) -> Schema:
+        try:
+            written = _written(self.adapter)
+        except (
+            Exception
+        ) as error:  # pydantic's five kinds, and whatever a class of the user's raises in there
+            reason = str(error).split("\n", 1)[0]
+            raise ToolsetError(
+                f"{type_name(self.annotation)} has no JSON form: {reason:.300}",
+                code="unsupported_annotation",
+                value=self.annotation,
+                hint="use str, int, float, bool, list, dict, Literal, Enum, a dataclass, a TypedDict or a "
+                "pydantic model",
+            ) from error
+        definitions = written.pop("$defs", {})
+        return canonical_schema({"properties": {"value": written}, "$defs": definitions})
+
+    @cached_property
+    def adapter(self) -> TypeAdapter[Any]:
+        """What pydantic makes of the annotation."""
+        from pydantic import TypeAdapter
+
+        from jarvis_nb.tools.lossless import lossless
+
+        return TypeAdapter(lossless(self.annotation))
+
+    @cached_property
+    def check(self) -> Callable[[Any], Any]:
+        """Return the value as Python takes it. Raises pydantic's ValidationError."""
+        check = self.adapter.validator.validate_python
+        if not self._closed or not _knows_extra():
+            return check
+        # A pydantic model ignores fields it does not know; the model was told that there are none.
+        return lambda value: check(value, extra="forbid")
+
+    @cached_property
+    def takes_null(self) -> bool:
+        """Whether null is a value."""
+        try:
+            self.check(None)
+        except Exception:  # a ValidationError, or whatever a validator of the user's raises for it
+            return False
+        return True
 
 
 def shape_of(annotation: Any) -> Shape:
@@ -53,38 +106,10 @@ def shape_of(annotation: Any) -> Shape:
     except TypeError as error:
         if "unhashable" not in str(error):
             raise
-        return _make(annotation)
+        return Shape(annotation)
 
 
-def _make(annotation: Any) -> Shape:
-    try:
-        adapter: TypeAdapter[Any] = TypeAdapter(lossless(annotation))
-        written = _written(adapter)
-    except Exception as error:  # pydantic's five kinds, and whatever a class of the user's raises in there
-        reason = str(error).split("\n", 1)[0]
-        raise ToolsetError(
-            f"{type_name(annotation)} has no JSON form: {reason:.300}",
-            code="unsupported_annotation",
-            value=annotation,
-            hint="use str, int, float, bool, list, dict, Literal, Enum, a dataclass, a TypedDict or a pydantic model",
-        ) from error
-    definitions = written.pop("$defs", {})
-    whole = canonical_schema({"properties": {"value": written}, "$defs": definitions})
-    schema = whole["properties"]["value"]
-    check = _checked(adapter, whole)
-    return Shape(
-        adapter,
-        schema,
-        whole.get("$defs", {}),
-        check,
-        _exact_type(annotation),
-        _passes(check, None),
-        _own_description(annotation),
-        _own_default(annotation),
-    )
-
-
-_remembered = lru_cache(maxsize=4096)(_make)
+_remembered = lru_cache(maxsize=4096)(Shape)
 
 
 def _written(adapter: TypeAdapter[Any]) -> Schema:
@@ -93,16 +118,10 @@ def _written(adapter: TypeAdapter[Any]) -> Schema:
     return adapter.json_schema()
 
 
-def _checked(adapter: TypeAdapter[Any], whole: Schema) -> Callable[[Any], Any]:
-    check = adapter.validator.validate_python
-    if not _knows_extra() or not _is_closed(whole):
-        return check
-    # A pydantic model ignores fields it does not know; the model was told that there are none.
-    return lambda value: check(value, extra="forbid")
-
-
 @cache
 def _knows_extra() -> bool:
+    from pydantic import TypeAdapter
+
     return "extra" in signature(TypeAdapter.validate_python).parameters  # from pydantic 2.12 on
 
 
@@ -115,12 +134,10 @@ def _is_closed(whole: Schema) -> bool:
     )
 
 
-def _passes(check: Callable[[Any], Any], value: Any) -> bool:
-    try:
-        check(value)
-    except Exception:  # a ValidationError, or whatever a validator of the user's raises for it
-        return False
-    return True
+def is_field(value: Any) -> TypeGuard[FieldInfo]:
+    """Whether ``value`` is what pydantic's ``Field()`` gives."""
+    fields = sys.modules.get("pydantic.fields")  # before pydantic was imported there are none
+    return fields is not None and isinstance(value, fields.FieldInfo)
 
 
 def _notes(annotation: Any) -> tuple[Any, ...]:
@@ -132,7 +149,7 @@ def _exact_type(annotation: Any) -> type | None:
     if base not in (str, int, bool):
         return None
     plain = all(
-        isinstance(note, str) or _documentation(note) or (isinstance(note, FieldInfo) and not note.metadata)
+        isinstance(note, str) or _documentation(note) or (is_field(note) and not note.metadata)
         for note in _notes(annotation)
     )
     return base if plain else None
@@ -146,7 +163,7 @@ def _documentation(note: Any) -> str:
 
 def _own_description(annotation: Any) -> str:
     for note in _notes(annotation):
-        text = note.description if isinstance(note, FieldInfo) else note if isinstance(note, str) else None
+        text = note.description if is_field(note) else note if isinstance(note, str) else None
         text = text or _documentation(note)
         if text:
             return text
@@ -155,15 +172,9 @@ def _own_description(annotation: Any) -> str:
 
 def _own_default(annotation: Any) -> FieldInfo | None:
     for note in _notes(annotation):
-        if isinstance(note, FieldInfo) and not note.is_required():
+        if is_field(note) and not note.is_required():
             return note
     return None
-
-
-def with_field(shape: Shape, annotation: Any, info: FieldInfo) -> Shape:
-    """Return the shape of ``x: annotation = Field(…)``, pydantic's way to write a default and more."""
-    made = shape_of(Annotated[annotation, info])
-    return replace(made, description=made.description or shape.description)
 
 
 def problems_of(error: ValidationError, name: str, value: Any) -> list[dict[str, str]]:
@@ -217,6 +228,8 @@ def _make_output(annotation: Any) -> Schema | None:
         "Coroutine",
     }:
         annotation = get_args(annotation)[-1]
+    from pydantic import TypeAdapter
+
     try:
         schema = TypeAdapter(annotation).json_schema(mode="serialization")
     except Exception:  # any class may be returned: that pydantic cannot tell its form is no fault
@@ -229,11 +242,6 @@ def _make_output(annotation: Any) -> Schema | None:
 
 
 _output = lru_cache(maxsize=1024)(_make_output)
-
-
-def is_literal(annotation: Any) -> bool:
-    """Whether the arguments of an annotation are values, not types."""
-    return get_origin(annotation) is Literal
 
 
 def type_name(annotation: Any) -> str:

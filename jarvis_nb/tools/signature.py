@@ -12,19 +12,30 @@ from copy import deepcopy
 from dataclasses import dataclass
 from functools import partial
 from math import isfinite
-from typing import Any, ForwardRef, TypeVar, Union, cast, get_args, get_origin
+from typing import (
+    TYPE_CHECKING,
+    Annotated,
+    Any,
+    ForwardRef,
+    Literal,
+    TypeVar,
+    Union,
+    cast,
+    get_args,
+    get_origin,
+)
 
-from pydantic import TypeAdapter
-from pydantic.fields import FieldInfo
-
-from jarvis_nb.core.errors import ToolsetError
+from jarvis_nb.core.errors import NotPortable, ToolsetError
 from jarvis_nb.core.portable import portable
 from jarvis_nb.core.schema import canonical_schema
 from jarvis_nb.core.subschemas import Schema
 from jarvis_nb.tools.base import ToolContext
 from jarvis_nb.tools.content import json_value
 from jarvis_nb.tools.docstring import Doc
-from jarvis_nb.tools.schema import Shape, is_literal, shape_of, type_name, with_field
+from jarvis_nb.tools.schema import Shape, is_field, shape_of, type_name
+
+if TYPE_CHECKING:
+    from pydantic.fields import FieldInfo
 
 _EMPTY = inspect.Parameter.empty
 
@@ -147,9 +158,10 @@ def _check_kind(one: inspect.Parameter, owner: str, fn: Any, *, first: bool) -> 
 def _parameter(one: inspect.Parameter, annotation: Any, owner: str, described: str) -> Parameter:
     try:
         shape = shape_of(annotation)
-        info = one.default if isinstance(one.default, FieldInfo) else None
-        if info is not None:
-            shape = with_field(shape, annotation, info)
+        info: FieldInfo | None = None
+        if is_field(one.default):  # x: int = Field(…), pydantic's way to write a default and more
+            info = one.default
+            shape = shape_of(Annotated[annotation, info])
     except ToolsetError as error:
         raise ToolsetError(
             f"the parameter {one.name!r} of {owner}: {error.message}",
@@ -194,6 +206,10 @@ def _shown_default(shape: Shape, default: Any) -> Schema:
     if type(default) is float:
         return {"default": default} if isfinite(default) else {}
     try:
+        return {"default": portable(default)}
+    except NotPortable:
+        pass  # perhaps pydantic knows its JSON form
+    try:
         written = shape.adapter.dump_python(default, mode="json", warnings=False)
         if isinstance(default, set | frozenset):
             written = json_value(default)  # the same order every time
@@ -221,6 +237,8 @@ def _object_schema(parameters: dict[str, Parameter]) -> Schema:
 
 def _disambiguated(parameters: dict[str, Parameter], out: Schema) -> Schema:
     """Let pydantic name the definitions of all parameters together."""
+    from pydantic import TypeAdapter
+
     made, shared = TypeAdapter.json_schemas(
         [(n, "validation", one.shape.adapter) for n, one in parameters.items()]
     )
@@ -305,9 +323,9 @@ def _look_for_names(annotation: Any) -> bool:
     if isinstance(annotation, type | TypeVar) and not get_args(annotation):
         return True
     inner = get_args(annotation)
-    if is_literal(annotation):
+    if get_origin(annotation) is Literal:
         return True
-    if get_origin(annotation) is typing.Annotated:
+    if get_origin(annotation) is Annotated:
         inner = inner[:1]
     return all(_is_resolved(part) for part in inner if not isinstance(part, list))
 
