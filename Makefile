@@ -24,6 +24,10 @@ notebooks: $(VENV)/dev.ok
 bench: $(VENV)/dev.ok
 	$(BIN)/python -m benchmarks $(ARGS)
 
+docs: $(VENV)/docs.ok
+	$(BIN)/python -m sphinx -W --keep-going -q -b html docs site/html
+	@echo "open site/html/index.html"
+
 $(VENV)/python.ok:
 	@test -n "$(PYTHON)" || { echo "jarvis_nb needs Python 3.11 to 3.14: install one, or say make PYTHON=/path/to/python3"; exit 1; }
 	$(PYTHON) -m venv $(VENV)
@@ -40,5 +44,9 @@ $(VENV)/dev.ok: $(VENV)/python.ok pyproject.toml
 	$(BIN)/jarvis models fetch
 	@touch $@
 
+$(VENV)/docs.ok: $(VENV)/python.ok pyproject.toml
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[docs]'
+	@touch $@
+
 clean:
-	rm -rf $(VENV) build dist site .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) build dist site docs/lessons .pytest_cache .ruff_cache .hypothesis

@@ -107,14 +107,14 @@ def run(notebook: Any) -> None:
         store_widget_state=False,
         resources={"metadata": {"path": str(NOTEBOOKS)}},
     )
-    client.execute(env=_environment())
+    client.execute(env=environment())
     notebook.metadata = {"kernelspec": dict(KERNEL), "language_info": dict(LANGUAGE)}
     for cell in notebook.cells:
         for output in cell.get("outputs", []):
             output.get("data", {}).pop("application/vnd.jupyter.widget-view+json", None)
 
 
-def _environment() -> dict[str, str]:
+def environment() -> dict[str, str]:
     """Return an environment without keys and settings: a notebook has to run for somebody who has none."""
     own = ("JARVIS_NB_",)
     return {k: v for k, v in os.environ.items() if not k.startswith(own) and not k.endswith("_API_KEY")}

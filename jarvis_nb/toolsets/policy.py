@@ -100,18 +100,18 @@ class ToolPolicy(Pictured):
 def resolve(toolset: Toolset, policy: ToolPolicy | Mapping[str, Any] | None = None) -> Offer:
     """Return what a request with this policy offers. Pure: equal policies on one toolset give one offer.
 
-    =================== ======== ======= ============ =========== ==================================
-    requirement         selected sent    choice       after a run the model answers without a tool
-    =================== ======== ======= ============ =========== ==================================
-    auto                some     them    auto         auto        fine
-    auto                none     neither (no key)                 fine
-    required            some     them    required     auto        failed, required_tool_not_called
-    required            none     error ``required_without_tools``
-    disabled            any      neither (no key)                 fine; a stray call is refused
-    {tool: x}, x in     some     them    force x      auto        failed, required_tool_not_called
-    {tool: x}, x not in any      error ``required_tool_not_selected``
-    any, unknown name   any      error ``unknown_tools``
-    =================== ======== ======= ============ =========== ==================================
+    =================== ======== ======= ======== =========== ==================================
+    requirement         selected sent    choice   after a run the model answers without a tool
+    =================== ======== ======= ======== =========== ==================================
+    auto                some     them    auto     auto        fine
+    auto                none     nothing no key   no key      fine
+    required            some     them    required auto        failed, required_tool_not_called
+    required            none                                  raises ``required_without_tools``
+    disabled            any      nothing no key   no key      fine; a stray call is refused
+    {tool: x}, x in     some     them    force x  auto        failed, required_tool_not_called
+    {tool: x}, x not in any                                   raises ``required_tool_not_selected``
+    any, unknown name   any                                   raises ``unknown_tools``
+    =================== ======== ======= ======== =========== ==================================
 
     Selected: ``visible`` absent selects all, else those it names; ``hidden`` then drops those it names. The
     order is the toolset's. A policy can only remove.
