@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Coroutine, Iterable, Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import aclosing, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack
 
@@ -144,8 +144,11 @@ class Jarvis(Pictured):
         from jarvis_nb.run.stream import stream_events
 
         ask = Ask.of(query, options)
-        async with heartbeat():
-            async for event in stream_events(lambda bus: self._ask(ask, [], bus), self.bus):
+        async with (
+            heartbeat(),
+            aclosing(stream_events(lambda bus: self._ask(ask, [], bus), self.bus)) as events,
+        ):
+            async for event in events:
                 yield event
 
     def preview(self, query: str, **options: Unpack[AskOptions]) -> Preview:

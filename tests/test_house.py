@@ -218,7 +218,7 @@ def tracked() -> list[Path]:
     return [ROOT / name for name in done.stdout.split("\0") if name and (ROOT / name).is_file()]
 
 
-MACHINE = re.compile(rb"(?<![\w.])/(?:work|home/(?!user\b|jovyan\b)\w+|Users/\w+|root)/(?!\.ssh/config)[\w.]")
+MACHINE = re.compile(rb"(?<![\w.])/(?:work|home/(?!user\b|jovyan\b|ada\b)\w+|Users/\w+|root)/(?!\.ssh/config)[\w.]")
 
 
 def test_no_machine_paths():

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from jarvis_nb.core.errors import EngineError
+from jarvis_nb.core.approval import ApprovalRequest, Approve, Decision, Deny, Pause
+from jarvis_nb.core.errors import ApprovalUnavailable, EngineError, InvalidArguments
 from jarvis_nb.core.types import Role, ToolDefinition, ToolResult
 from jarvis_nb.engines.scripted import RecordedRequest, ScriptedEngine
 from jarvis_nb.record import Attempt
@@ -42,8 +43,9 @@ def replay(
 
     Args:
         reply: The recorded run.
-        tools: The real tools, to run them again; without them the recorded results are given back.
-        tool_policy: The policy to try.
+        tools: The real tools, to run them again; what needs confirmation is denied. Without them the recorded
+            results are given back, under the recorded decisions.
+        tool_policy: The policy to try; None for none, whatever the recorded run had.
 
     Raises:
         InvalidRequest: The policy is wrong for the recorded tools.
@@ -61,7 +63,8 @@ def replay(
     turns = _Turns(reply)
     engine = ScriptedEngine([turns.step] * len(reply.model_calls))
     history, question = _before(reply)
-    with Jarvis(engine=engine, model=reply.model, config={}) as jarvis:
+    approve = None if tools else _recorded_decisions(reply)
+    with Jarvis(engine=engine, model=reply.model, approve=approve, config={}) as jarvis:
         try:
             again = jarvis.ask_full(
                 question,
@@ -127,13 +130,30 @@ def _before(reply: Reply) -> tuple[list[Any], str]:
     return list(reply.messages[: max(sent - 1, 0)]), reply.question
 
 
+def _recorded_decisions(reply: Reply) -> Callable[[ApprovalRequest], Decision]:
+    attempts = {attempt.call_id: attempt for attempt in reply.tool_attempts}
+
+    def decide(request: ApprovalRequest) -> Decision:
+        attempt = attempts[request.call_id]
+        if attempt.status == "pending":
+            return Pause()
+        if attempt.status != "denied":
+            return Approve(attempt.arguments)
+        message = attempt.error.message if attempt.error else ""
+        if attempt.error is not None and attempt.error.code == "approval_unavailable":
+            raise ApprovalUnavailable(message)
+        return Deny(message)
+
+    return decide
+
+
 def recorded_tools(reply: Reply) -> list[BaseTool]:
     """Return stand-ins for the recorded tools, which give back the recorded results."""
     homes = {e.name: (e.kind, e.source) for e in reply.offers[0].entries} if reply.offers else {}
     return [
         RecordedTool(
             definition,
-            [a for a in reply.tool_attempts if a.tool.name == definition.name],
+            {a.call_id: a for a in reply.tool_attempts if a.tool.name == definition.name},
             *homes.get(definition.name, ("tool", None)),
         )
         for definition in reply.definitions
@@ -141,38 +161,58 @@ def recorded_tools(reply: Reply) -> list[BaseTool]:
 
 
 class RecordedTool(BaseTool):
-    """A tool that runs nothing: it gives back what the recorded run got for the same arguments."""
+    """A tool that runs nothing: it gives back what the recorded run got for the same call."""
 
     def __init__(
-        self, definition: ToolDefinition, attempts: Sequence[Attempt], kind: Any, source: str | None
+        self, definition: ToolDefinition, attempts: Mapping[str, Attempt], kind: Any, source: str | None
     ) -> None:
         self.tool_id = definition.name
         self.kind = kind
         self.source = source
-        self._spec = ToolSpec(definition.name, definition.description, definition.parameters)
-        self._attempts = list(attempts)
+        decided = any(attempt.status in ("denied", "pending") for attempt in attempts.values())
+        self._spec = ToolSpec(
+            definition.name, definition.description, definition.parameters, requires_confirmation=decided
+        )
+        self._attempts = attempts
 
     @property
     def spec(self) -> ToolSpec:
         """The recorded definition."""
         return self._spec
 
+    def check_arguments(self, arguments: dict[str, Any]) -> dict[str, Any]:
+        """Return the arguments as they were recorded: some tools' records have defaults filled in, some not.
+
+        Raises:
+            InvalidArguments: They do not fit the recorded definition.
+        """
+        checked = super().check_arguments(arguments)
+        for attempt in self._attempts.values():
+            refused = attempt.error is not None and attempt.error.code == InvalidArguments.code
+            if attempt.arguments is None or refused:
+                continue
+            if super().check_arguments(attempt.arguments) == checked:
+                return dict(attempt.arguments)
+        return checked
+
     def execute(self, /, **params: Any) -> ToolResult:
-        """Return the recorded result."""
-        return self.invoke(params, ToolContext())
+        """Return the recorded result of the first call with these arguments."""
+        same = (a.call_id for a in self._attempts.values() if a.arguments == params)
+        return self.invoke(params, ToolContext(call_id=next(same, "")))
 
     def invoke(self, arguments: dict[str, Any], context: ToolContext) -> ToolResult:  # noqa: ARG002 - nothing runs
-        """Return the recorded result for these arguments, the first not given back yet."""
-        for position, attempt in enumerate(self._attempts):
-            if attempt.arguments == arguments and attempt.ran:
-                del self._attempts[position]
-                return ToolResult(
-                    self.name,
-                    attempt.content,
-                    attempt.success,
-                    dict(attempt.usage),
-                    attempt.cost_usd,
-                    0.0,
-                    dict(attempt.metadata),
-                )
-        return ToolResult(self.name, "the recorded run has no such call", success=False)
+        """Return the recorded result of this call."""
+        attempt = self._attempts.get(context.call_id)
+        if attempt is None:
+            return ToolResult(self.name, "the recorded run has no such call", success=False)
+        metadata = {**attempt.metadata, "output": attempt.output}
+        if attempt.error is not None:
+            metadata["code"] = attempt.error.code
+        return ToolResult(
+            self.name,
+            attempt.content,
+            attempt.success,
+            dict(attempt.usage),
+            attempt.cost_usd,
+            metadata=metadata,
+        )

@@ -77,6 +77,8 @@ def to_test(reply: Reply, name: str = "test_reply") -> str:
 
     The user's own tools stand in it by name: import them where the test lives.
     """
+    from jarvis_nb.agents.limits import Limits
+
     steps = [_step(call.response) for call in reply.model_calls]
     names = [d.name for d in reply.definitions]
     options = [f"tools=[{', '.join(_tool(n) for n in names)}]"] if names else []
@@ -84,6 +86,10 @@ def to_test(reply: Reply, name: str = "test_reply") -> str:
         options.append(f"agent={reply.agent!r}")
     if reply.policy:
         options.append(f"tool_policy={reply.policy!r}")
+    limits = {k: v for k, v in reply.limits.items() if v != Limits().to_dict().get(k)}
+    if limits:
+        options.append(f"limits={limits!r}")
+    approve = ', approve="pause"' if reply.status == "paused" else ""
     calls = [a.tool.name for a in reply.tool_attempts]
     arguments = {a.tool.name: a.arguments for a in reply.tool_attempts if a.arguments}
     own = [n for n in names if _tool(n) == n]
@@ -97,7 +103,7 @@ def to_test(reply: Reply, name: str = "test_reply") -> str:
         "    engine = ScriptedEngine([",
         *(f"        {step}," for step in steps),
         "    ])",
-        "    j = Jarvis(engine=engine)",
+        f"    j = Jarvis(engine=engine{approve})",
         f"    reply = j.ask_full({', '.join([repr(reply.question), *options])})",
         "    reply.expect(",
         f"        calls={calls!r},",
