@@ -50,7 +50,7 @@ def plain_schema(annotation: Any) -> Schema | None:
 
 def _union(inner: tuple[Any, ...]) -> Schema | None:
     branches: list[Schema] = []
-    for part in inner:
+    for part in sorted(inner, key=lambda part: part is type(None)):  # pydantic writes null last
         schema = plain_schema(part)
         if schema is None:
             return None

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, Optional,
 import pydantic
 import pytest
 import typing_extensions
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import Field
 
@@ -1190,6 +1190,7 @@ plain_annotations = st.recursive(
 )
 
 
+@settings(max_examples=300)
 @given(plain_annotations)
 def test_plain_schemas_are_what_pydantic_writes(annotation):
     """The shortcut for plain annotations says the same as the library."""
