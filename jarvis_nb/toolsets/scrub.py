@@ -9,8 +9,10 @@ from typing import Any
 from urllib.parse import quote, quote_plus
 
 from jarvis_nb.core.errors import InvalidRequest, JarvisError, ToolError
+from jarvis_nb.core.events import EventType
 from jarvis_nb.core.portable import Secret
 from jarvis_nb.core.types import ToolResult
+from jarvis_nb.tools.base import ToolContext
 
 
 def resolve_secrets(config: Any, secrets: Mapping[str, str] | None = None) -> Any:
@@ -124,3 +126,20 @@ class Scrubber:
             clean = ToolError(f"{type(error).__name__}: {self.text(str(error))}", code="tool_failed")
         clean.add_note(self.text(trace))
         return clean
+
+
+class ScrubbedContext(ToolContext):
+    """The host's context for a tool that knows secrets: none of them gets into the events it publishes."""
+
+    __slots__ = ("_context", "_scrub")
+
+    def __init__(self, context: ToolContext, scrub: Scrubber) -> None:
+        super().__init__(
+            context, call_id=context.call_id, tool_name=context.tool_name, secrets=context.secrets
+        )
+        self._context = context
+        self._scrub = scrub
+
+    def publish(self, event_type: EventType, **data: Any) -> None:
+        """Publish an event of this call, without secrets."""
+        self._context.publish(event_type, **self._scrub.value(data))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, cast
 from jarvis_nb.core.errors import SourceError, ToolError
 from jarvis_nb.core.types import ToolResult, dumps
 from jarvis_nb.tools.base import BaseTool, Kind, ToolContext, ToolSpec
-from jarvis_nb.toolsets.scrub import Scrubber, resolve_secrets
+from jarvis_nb.toolsets.scrub import ScrubbedContext, Scrubber, resolve_secrets
 from jarvis_nb.toolsets.toolset import SOURCE_NAME
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ class SourceTool(BaseTool):
         """
         if self.is_async:
             return self._run_async(arguments, context)
-        config, scrub = self._prepare(context)
+        config, scrub, context = self._prepare(context)
         try:
             value = self._owner.source.run_tool(self._spec.name, arguments, config, context)
             if inspect.isawaitable(value):  # a plain function that gives a coroutine
@@ -95,16 +95,18 @@ class SourceTool(BaseTool):
             _fail(error, scrub)
 
     async def _run_async(self, arguments: dict[str, Any], context: ToolContext) -> Any:
-        config, scrub = self._prepare(context)
+        config, scrub, context = self._prepare(context)
         try:
             value = await self._owner.source.run_tool(self._spec.name, arguments, config, context)
             return scrub.value(value)
         except (Exception, SystemExit) as error:
             _fail(error, scrub)
 
-    def _prepare(self, context: ToolContext) -> tuple[Any, Scrubber]:
+    def _prepare(self, context: ToolContext) -> tuple[Any, Scrubber, ToolContext]:
         config = self._owner.config
-        return resolve_secrets(config, context.secrets), Scrubber(config, context.secrets)
+        scrub = Scrubber(config, context.secrets)
+        told = ScrubbedContext(context, scrub) if scrub else context
+        return resolve_secrets(config, context.secrets), scrub, told
 
     def execute(self, /, **params: Any) -> ToolResult | Awaitable[ToolResult]:
         """Run without a host's context, for a look at what the source gives."""
