@@ -13,7 +13,7 @@ import time
 import pytest
 
 from jarvis_nb.core import bridge
-from jarvis_nb.core.bridge import heartbeat, in_caller, run_sync
+from jarvis_nb.core.bridge import heartbeat, in_caller, run_sync, together
 from jarvis_nb.core.threads import workers
 
 
@@ -233,3 +233,58 @@ def test_a_fork_gets_a_loop_of_its_own():
     if pid == 0:
         os._exit(0 if run_sync(double(2)) == 4 else 1)
     assert os.waitpid(pid, 0)[1] == 0
+
+
+# together.
+
+
+async def _after(seconds, value, log=None):
+    try:
+        await asyncio.sleep(seconds)
+    except asyncio.CancelledError:
+        if log is not None:
+            log.append(f"{value} cancelled")
+        raise
+    if isinstance(value, BaseException):
+        raise value
+    return value
+
+
+def test_together_keeps_order():
+    assert run_sync(together([_after(0.02, 1), _after(0, 2), _after(0.01, 3)])) == [1, 2, 3]
+    assert run_sync(together([])) == []
+
+
+@pytest.mark.parametrize("failure", [ValueError("x"), KeyboardInterrupt()])
+def test_together_a_failure_ends_the_others(failure):
+    log = []
+    started = time.perf_counter()
+    with pytest.raises(type(failure)):
+        run_sync(together([_after(5, "slow", log), _after(0.01, failure)]))
+    assert log == ["slow cancelled"]
+    assert time.perf_counter() - started < 2
+
+
+def test_together_an_interrupt_leaves_the_loop_alive():
+    """tools.md 4: raised out of a task of its own it would end a notebook's loop."""
+
+    async def main():
+        with pytest.raises(KeyboardInterrupt):
+            await together([_after(0, KeyboardInterrupt()), _after(0, 1)])
+        return await _after(0, "alive")
+
+    assert asyncio.run(main()) == "alive"
+
+
+def test_together_cancelled_from_outside():
+    log = []
+
+    async def main():
+        task = asyncio.ensure_future(together([_after(5, "a", log), _after(5, "b", log)]))
+        await asyncio.sleep(0.01)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    asyncio.run(main())
+    assert log == ["a cancelled", "b cancelled"]
