@@ -54,8 +54,9 @@ def _union(inner: tuple[Any, ...]) -> Schema | None:
         schema = plain_schema(part)
         if schema is None:
             return None
-        branches.append(schema)
-    return {"anyOf": branches}
+        if schema not in branches:
+            branches.append(schema)
+    return branches[0] if len(branches) == 1 else {"anyOf": branches}
 
 
 def _enumeration(values: tuple[Any, ...]) -> Schema | None:

@@ -1190,7 +1190,7 @@ plain_annotations = st.recursive(
 )
 
 
-@settings(max_examples=300)
+@settings(max_examples=100)
 @given(plain_annotations)
 def test_plain_schemas_are_what_pydantic_writes(annotation):
     """The shortcut for plain annotations says the same as the library."""
