@@ -298,3 +298,52 @@ p = Jarvis(engine=ScriptedEngine([call("printing", n=1), "ok", call("printing", 
         call = "p.ask_full('x')" if ask == "ask_full" else "await p.aask_full('x')"
         cell = kernel.ok(f"_ = {call}")
         assert cell.printed == f"from the tool {n}\n"
+
+
+@pytest.mark.parametrize("ask", ASKS)
+@pytest.mark.parametrize("kind", ["", "async "])
+def test_21_a_source_that_hangs_while_it_lists_is_stopped(kernel, server, ask, kind):
+    """tools.md 21: before any model call; there is no run yet to record."""
+    kernel.ok(f"""
+from jarvis_nb import ToolSource
+class Hanging(ToolSource):
+    {kind}def list_tools(self, config, context):
+        note("listing")
+        {"await asyncio" if kind else "time"}.sleep(5)
+        return []
+    def run_tool(self, name, arguments, config, context):
+        return None
+j.tool_sources = [(Hanging, {{}})]
+""")
+    try:
+        cell = stop(kernel, ASKS[ask].format(q="quick_tool"), noted(kernel, "listing"))
+        assert cell.error in {"KeyboardInterrupt", "CancelledError"}, cell.trace
+        assert len(server.requests) == kernel.seen
+    finally:
+        kernel.ok("j.tool_sources = []")
+    assert kernel.ok("j.ask('again')").value == "'fine'"
+
+
+@pytest.mark.parametrize(
+    "resume", ["j.resume(paused, {{'{id}': Approve()}})", "await j.aresume(paused, {{'{id}': Approve()}})"]
+)
+def test_21_a_resumed_run_is_stopped(kernel, server, resume):
+    """tools.md 21, toolsets.md 34: the record of a resume that was stopped has a closed history too."""
+    kernel.ok('''
+from jarvis_nb import Approve
+@action(requires_confirmation=True)
+def careful_tool(n: int) -> str:
+    """Work on a thread."""
+    note("careful_tool")
+    time.sleep(3)
+    return "late"
+j.tools = [*tools, careful_tool]
+j.approve = "pause"
+paused = j.ask_full("careful_tool quick_tool")
+j.approve = None
+''')
+    call_id = ast.literal_eval(kernel.ok("paused.pending[0].call_id").value)
+    cell = stop(kernel, resume.format(id=call_id), noted(kernel, "careful_tool"))
+    attempts = check_stopped(kernel, server, cell, entered=["careful_tool"])
+    assert attempts == [("careful_tool", "abandoned", True), ("quick_tool", "ok", True)]
+    assert kernel.ok("paused.status").value == "'paused'"
