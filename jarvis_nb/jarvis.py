@@ -148,8 +148,11 @@ class Jarvis(Pictured):
             heartbeat(),
             aclosing(stream_events(lambda bus: self._ask(ask, [], bus), self.bus)) as events,
         ):
-            async for event in events:
-                yield event
+            try:
+                async for event in events:
+                    yield event
+            except (asyncio.CancelledError, KeyboardInterrupt) as stop:
+                raise stop.with_traceback(None) from None
 
     def preview(self, query: str, **options: Unpack[AskOptions]) -> Preview:
         """Return the offer, the exact payload and its tokens; no model is called."""
@@ -221,7 +224,10 @@ class Jarvis(Pictured):
     ) -> Reply:
         """Carry on a paused reply, for ``await``; see :meth:`resume`."""
         async with heartbeat():
-            return await self._resume(reply, decisions or {}, options, [])
+            try:
+                return await self._resume(reply, decisions or {}, options, [])
+            except (asyncio.CancelledError, KeyboardInterrupt) as stop:
+                raise stop.with_traceback(None) from None
 
     async def _resume(
         self, reply: Reply, decisions: Mapping[str, Decision], options: Mapping[str, Any], begun: list[Run]

@@ -298,10 +298,7 @@ class Run:
         """Carry on a paused round: run the pending calls under their decisions."""
         from jarvis_nb.tools.executor import Outcome
 
-        reply = self.reply
-        waiting = {
-            a.call_id: a for a in reply.tool_attempts if a.round == turn.round and a.status == "pending"
-        }
+        waiting = {a.call_id for a in self.reply.pending if a.round == turn.round}
         outcomes = [Outcome(call) for call in turn.calls if call.id in waiting]
         self.open_calls = [(turn, outcomes)]
         await together(
@@ -313,18 +310,22 @@ class Run:
             ]
         )
         self._check_open()
-        self.open_calls = []
-        for outcome in outcomes:
-            old = waiting[outcome.call.id]
-            fresh = self._attempt(turn, outcome, old.index)
-            reply.tool_attempts[reply.tool_attempts.index(old)] = fresh
-            for message in self.messages:
-                if message.tool_call_id == fresh.call_id:
-                    message.content = fresh.content
-                    message.encoded.clear()
-
-        if reply.pending:
+        self._decided(turn, outcomes)
+        if self.reply.pending:
             self._pause()
+
+    def _decided(self, turn: Turn, outcomes: list[Outcome]) -> None:
+        """Put what became of waiting calls in their places."""
+        self.open_calls = []
+        attempts = self.reply.tool_attempts
+        places = {attempt.call_id: place for place, attempt in enumerate(attempts)}
+        for outcome in outcomes:
+            place = places[outcome.call.id]
+            attempts[place] = self._attempt(turn, outcome, attempts[place].index)
+            for message in self.messages:
+                if message.tool_call_id == outcome.call.id:
+                    message.content = attempts[place].content
+                    message.encoded.clear()
 
     def _pause(self) -> None:
         self.end(
@@ -387,6 +388,9 @@ class Run:
         for turn, outcomes in self.open_calls:
             for outcome in outcomes:
                 outcome.give_up()
+            if self.reply.pending:
+                self._decided(turn, outcomes)
+                continue
             status, error = self.reply.status, self.reply.error
             self._answer(turn, outcomes, itertools.repeat(0, len(outcomes)))  # pyright: ignore[reportArgumentType]
             self.end(status, error)
