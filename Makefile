@@ -5,7 +5,7 @@ PYTHON ?= $(shell for p in python3.13 python3.12 python3.11 python3.14 python3; 
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test lint docs notebooks bench clean
+.PHONY: demo test lint docs notebooks binder binder-pins bench clean
 
 demo: $(VENV)/demo.ok
 	$(BIN)/jarvis ask --engine local --agent orchestrator --tools calculator,think "What is 15% of 340?"
@@ -20,6 +20,14 @@ lint: $(VENV)/dev.ok
 
 notebooks: $(VENV)/dev.ok
 	$(BIN)/python scripts/notebooks.py $(ARGS)
+
+binder: $(VENV)/dev.ok
+	$(BIN)/python scripts/binder_check.py $(ARGS)
+
+binder-pins: $(VENV)/dev.ok
+	{ echo '# Made by `make binder-pins` from pyproject.toml and requirements.in: all that the lessons need, pinned.'; \
+	  $(BIN)/uv pip compile -q pyproject.toml binder/requirements.in --extra local --python-version 3.11 \
+	    --python-platform x86_64-manylinux_2_28 --no-header --no-annotate; } > binder/requirements.txt
 
 bench: $(VENV)/dev.ok
 	$(BIN)/python -m benchmarks $(ARGS)

@@ -1,9 +1,10 @@
 """Measure each tutorial in a fresh kernel: seconds and peak memory. Writes docs/notebook-costs.md.
 
-    python scripts/notebook_costs.py [--most MB]
+    python scripts/notebook_costs.py [--python PATH] [--most MB] [--no-page]
 
 The second run of each notebook counts (the first fills the caches of the disk). Peak memory is the resident set of
-the kernel process, as Linux keeps it. With ``--most`` the exit code is 1 if a notebook takes more.
+the kernel process, as Linux keeps it. ``--python`` takes another interpreter's kernel. With ``--most`` the exit code
+is 1 if a notebook takes more.
 """
 
 from __future__ import annotations
@@ -13,7 +14,9 @@ import platform
 import re
 import sys
 import time
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import notebooks
 
@@ -21,32 +24,42 @@ PAGE = notebooks.ROOT / "docs" / "notebook-costs.md"
 HEAD = """# What the tutorials cost
 
 Made by `python scripts/notebook_costs.py`: each notebook in a fresh kernel, second run. *Cells* is the time from the
-first cell to the last; *peak* is the most memory the kernel had at once, Python and Jupyter included.
+first cell to the last; *peak* is the most memory the kernel had at once, Python and Jupyter included. The last line
+is the embedded model, loaded and asked the question of lesson 1.
 
 | notebook | cells, seconds | with the kernel's start, seconds | peak, MB |
 |---|---:|---:|---:|
 """
 
 
-def measure(source: Path) -> tuple[float, float, float]:
+LIVE = """from jarvis_nb import Jarvis
+with Jarvis(engine="local") as j:
+    j.ask_full("What is 15% of 340?", tools=["calculator", "think"]).expect(calls=["calculator"])"""
+
+
+def live() -> Any:
+    """Return a notebook that asks the embedded model itself."""
+    from nbformat import v4
+
+    return v4.new_notebook(cells=[v4.new_code_cell(LIVE)])
+
+
+def measure(notebook: Any, python: str) -> tuple[float, float, float]:
     """Return seconds of the cells, seconds in all, and the kernel's peak memory in MB."""
+    from jupyter_client.manager import AsyncKernelManager
     from nbclient import NotebookClient
 
-    notebook = notebooks.build(source)
-    client = NotebookClient(
-        notebook,
-        timeout=notebooks.CELL_SECONDS,
-        kernel_name="python3",
-        resources={"metadata": {"path": str(notebooks.NOTEBOOKS)}},
-    )
+    manager = AsyncKernelManager(kernel_name="python3")
+    manager.kernel_spec.argv = [python, "-m", "ipykernel_launcher", "-f", "{connection_file}"]
+    resources = {"metadata": {"path": str(notebooks.NOTEBOOKS)}}
+    client = NotebookClient(notebook, km=manager, timeout=notebooks.CELL_SECONDS, resources=resources)
     begun = time.perf_counter()
-    with client.setup_kernel(env=notebooks.environment()):
+    with client.setup_kernel(env=notebooks.environment(), cleanup_kc=True):
         ready = time.perf_counter()
         for index, cell in enumerate(notebook.cells):
             client.execute_cell(cell, index)
         done = time.perf_counter()
-        pid = client.km.provisioner.pid
-        status = Path(f"/proc/{pid}/status").read_text(encoding="utf-8")
+        status = Path(f"/proc/{manager.provisioner.pid}/status").read_text(encoding="utf-8")
     peak = re.search(r"VmHWM:\s+(\d+) kB", status)
     assert peak is not None
     return done - ready, done - begun, int(peak[1]) / 1000
@@ -57,19 +70,25 @@ def main() -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
+    parser.add_argument("--python", default=sys.executable, metavar="PATH")
     parser.add_argument("--most", type=float, metavar="MB")
+    parser.add_argument("--no-page", action="store_true")
     args = parser.parse_args()
+    jobs = [
+        (f"[{source.stem}](lessons/{source.stem}.ipynb)", partial(notebooks.build, source))
+        for source in notebooks.sources([])
+    ]
     lines: list[str] = []
     most = 0.0
-    for source in notebooks.sources([]):
-        measure(source)
-        cells, whole, peak = measure(source)
+    for name, make in [*jobs, ("the embedded model, live", live)]:
+        measure(make(), args.python)
+        cells, whole, peak = measure(make(), args.python)
         most = max(most, peak)
-        link = f"[{source.stem}](lessons/{source.stem}.ipynb)"
-        lines.append(f"| {link} | {cells:.1f} | {whole:.1f} | {peak:.0f} |")
+        lines.append(f"| {name} | {cells:.1f} | {whole:.1f} | {peak:.0f} |")
         print(lines[-1], flush=True)
     python = f"Python {platform.python_version()}, {platform.system()}, {platform.machine()}"
-    PAGE.write_text(HEAD + "\n".join(lines) + f"\n\n{python}.\n", encoding="utf-8")
+    if not args.no_page:
+        PAGE.write_text(HEAD + "\n".join(lines) + f"\n\n{python}.\n", encoding="utf-8")
     return int(args.most is not None and most > args.most)
 
 
