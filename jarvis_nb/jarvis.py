@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack
 from jarvis_nb.agents.limits import Limits
 from jarvis_nb.config import Config, load_config
 from jarvis_nb.core.bridge import heartbeat, run_sync, together
-from jarvis_nb.core.errors import EngineError, ErrorInfo
+from jarvis_nb.core.errors import EngineError, ErrorInfo, InvalidRequest
 from jarvis_nb.core.events import Event, EventBus
 from jarvis_nb.core.pictured import Pictured
 from jarvis_nb.engines.base import InferenceEngine
@@ -19,7 +19,7 @@ from jarvis_nb.memory.handle import MemoryHandle
 from jarvis_nb.reply import Reply
 from jarvis_nb.run.engines import EngineHandle
 from jarvis_nb.run.live import unwatched, watch
-from jarvis_nb.run.options import Ask, AskOptions
+from jarvis_nb.run.options import Ask, AskOptions, listed
 from jarvis_nb.run.prepare import announce, prepare
 from jarvis_nb.run.toolsets import ToolsetHandle
 
@@ -187,8 +187,18 @@ class Jarvis(Pictured):
             queries: The questions.
             at_once: How many run at the same time.
             **options: As for :meth:`ask_full`.
+
+        Raises:
+            InvalidRequest: ``queries`` is one text, ``at_once`` is below 1, or an ask is wrong.
         """
-        asks, begun = [Ask.of(query, options) for query in queries], list["Run"]()
+        if isinstance(queries, str):
+            raise InvalidRequest(
+                f"queries is the text {queries!r:.100}", value=queries, hint="give a list of questions"
+            )
+        if at_once < 1:
+            raise InvalidRequest(f"at_once is {at_once!r}", value=at_once, hint="give 1 or more")
+        settled = listed(options)
+        asks, begun = [Ask.of(query, settled) for query in queries], list["Run"]()
         return self._wait(self._map(asks, begun, at_once), begun)
 
     async def _map(self, asks: list[Ask], begun: list[Run], at_once: int) -> list[Reply]:

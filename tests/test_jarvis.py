@@ -24,6 +24,7 @@ from jarvis_nb import (
 )
 from jarvis_nb.core.errors import EngineError, InvalidRequest, JarvisError, ToolsetError
 from jarvis_nb.engines import ScriptedEngine, call
+from jarvis_nb.tools.calculator import CalculatorTool
 
 DELETED: list[str] = []
 
@@ -79,7 +80,15 @@ def test_names_tools_functions_and_actions():
         """Double a number."""
         return 2 * n
 
-    j = jarvis([call("calculator", expression="2+2"), call("echo", t="x"), call("plain", n=4), call("lookup_order", order_id="1")], "ok")
+    j = jarvis(
+        [
+            call("calculator", expression="2+2"),
+            call("echo", t="x"),
+            call("plain", n=4),
+            call("lookup_order", order_id="1"),
+        ],
+        "ok",
+    )
     reply = j.ask_full("go", tools=["calculator", Echo(), plain, lookup_order])
     assert [a.content for a in reply.tool_attempts] == ["4", "x", "8", '{"order_id":"1","total_cents":4200}']
     assert [a.tool.kind for a in reply.tool_attempts] == ["tool", "tool", "action", "action"]
@@ -95,15 +104,23 @@ def test_names_tools_functions_and_actions():
         ({"tools": ["calculator", "calculator"]}, "duplicate_tools"),
         ({"tools": [lookup_order], "tool_policy": {"visible": ["delete_order"]}}, "unknown_tools"),
         ({"tools": [lookup_order], "tool_policy": {"visable": []}}, "invalid_policy"),
-        ({"tools": [lookup_order], "tool_policy": {"visible": [], "requirement": "required"}}, "required_without_tools"),
         (
-            {"tools": [lookup_order], "tool_policy": {"visible": [], "requirement": {"tool": "lookup_order"}}},
+            {"tools": [lookup_order], "tool_policy": {"visible": [], "requirement": "required"}},
+            "required_without_tools",
+        ),
+        (
+            {
+                "tools": [lookup_order],
+                "tool_policy": {"visible": [], "requirement": {"tool": "lookup_order"}},
+            },
             "required_tool_not_selected",
         ),
         ({"history": "hello"}, "invalid_request"),
         ({"history": [{"content": "x"}]}, "invalid_request"),
         ({"temperature": 3}, "invalid_request"),
         ({"max_tokens": 0}, "invalid_request"),
+        ({"max_tokens": 1.5}, "invalid_request"),
+        ({"max_tokens": "5"}, "invalid_request"),
         ({"tempreature": 1}, "invalid_request"),
         ({"context": True}, "no_memory"),
     ],
@@ -164,7 +181,10 @@ def test_a_tool_may_ask_synchronously():
         """Ask another model."""
         return inner.ask(q)
 
-    assert jarvis(call("ask_inner", q="x"), "done").ask_full("x", tools=[ask_inner]).tool_attempts[0].output == "inner answer"
+    assert (
+        jarvis(call("ask_inner", q="x"), "done").ask_full("x", tools=[ask_inner]).tool_attempts[0].output
+        == "inner answer"
+    )
 
 
 async def _stream(j: Jarvis, **options):
@@ -207,7 +227,11 @@ def test_preview_makes_no_model_call():
     """toolsets.md 20: the offer, the choice, the exact payload and its tokens."""
     engine = ScriptedEngine([])
     j = Jarvis(engine=engine, config={})
-    p = j.preview("x", tools=[lookup_order, delete_order], tool_policy={"hidden": ["delete_order"], "requirement": "required"})
+    p = j.preview(
+        "x",
+        tools=[lookup_order, delete_order],
+        tool_policy={"hidden": ["delete_order"], "requirement": "required"},
+    )
     assert (p.offered, list(p.hidden), p.choice) == (["lookup_order"], ["delete_order"], "required")
     assert [t["function"]["name"] for t in p.payload["tools"]] == ["lookup_order"]
     assert p.tokens > 10
@@ -217,6 +241,36 @@ def test_preview_makes_no_model_call():
 def test_map_keeps_order():
     j = Jarvis(engine=ScriptedEngine([lambda r: r.messages[-1].text.upper()] * 5), config={})
     assert [r.output for r in j.map(["a", "b", "c", "d", "e"], at_once=2)] == ["A", "B", "C", "D", "E"]
+
+
+@pytest.mark.parametrize(
+    ("queries", "options"), [("abc", {}), (["a"], {"at_once": 0}), ([""], {}), ([None], {})]
+)
+def test_wrong_map_raises(queries, options):
+    """tools.md 20: a text is not a list of letters to ask about, and nobody waits for no worker."""
+    engine = ScriptedEngine(["x"] * 3)
+    with pytest.raises(InvalidRequest):
+        Jarvis(engine=engine, config={}).map(queries, **options)
+    assert engine.requests == []
+
+
+@pytest.mark.parametrize("make", [tuple, iter, lambda items: dict.fromkeys(items).keys()])
+def test_tools_may_be_any_iterable(make):
+    """tools.md 19, 20: an iterator is read once, and no ask of a map goes without its tools."""
+    engine = ScriptedEngine(["x"] * 3)
+    j = Jarvis(engine=engine, config={})
+    j.ask("q", tools=make(["calculator", "think"]))
+    j.map(["a", "b"], tools=make(["calculator", "think"]))
+    assert [r.tool_names for r in engine.requests] == [["calculator", "think"]] * 3
+
+
+@pytest.mark.parametrize("wrong", ["calculator", 5, {"calculator": 1}, CalculatorTool()])
+def test_tools_that_are_no_list_are_told_what_exists(wrong):
+    """tools.md 20: an error that lists what exists."""
+    with pytest.raises(InvalidRequest, match="retrieval"):
+        jarvis("x").ask("q", tools=wrong)
+    with pytest.raises(InvalidRequest, match="retrieval"):
+        Jarvis(engine=ScriptedEngine([]), tools=wrong, config={})
 
 
 def test_64_asks_at_once_on_one_jarvis():
@@ -272,9 +326,16 @@ def test_approve_function(is_async):
     async def decide_async(request):
         return decide(request)
 
-    j = jarvis(call("delete_order", order_id="1"), call("delete_order", order_id="2"), "ok", approve=decide_async if is_async else decide)
+    j = jarvis(
+        call("delete_order", order_id="1"),
+        call("delete_order", order_id="2"),
+        "ok",
+        approve=decide_async if is_async else decide,
+    )
     j.ask_full("x", tools=[delete_order])
-    assert [(r.name, r.arguments) for r in seen] == [("delete_order", {"order_id": "1"})]  # always: asked once
+    assert [(r.name, r.arguments) for r in seen] == [
+        ("delete_order", {"order_id": "1"})
+    ]  # always: asked once
     assert DELETED == ["1", "2"]
 
 
@@ -301,7 +362,10 @@ def test_pause_save_load_resume(tmp_path):
         return "noted"
 
     tools = [note, delete_order]
-    first = jarvis([call("note", text="a"), call("delete_order", order_id="1"), call("delete_order", order_id="2")], approve="pause")
+    first = jarvis(
+        [call("note", text="a"), call("delete_order", order_id="1"), call("delete_order", order_id="2")],
+        approve="pause",
+    )
     paused = first.ask_full("tidy up", tools=tools)
     assert paused.status == "paused"
     assert [a.status for a in paused.tool_attempts] == ["ok", "pending", "pending"]
@@ -322,7 +386,9 @@ def test_pause_save_load_resume(tmp_path):
 
 def test_resume_asks_again_about_calls_without_a_decision():
     """toolsets.md 34."""
-    paused = jarvis([call("delete_order", order_id="1"), call("delete_order", order_id="2")], approve="pause").ask_full("x", tools=[delete_order])
+    paused = jarvis(
+        [call("delete_order", order_id="1"), call("delete_order", order_id="2")], approve="pause"
+    ).ask_full("x", tools=[delete_order])
     again = jarvis("ok", approve="pause").resume(paused, {"call_1": Approve()}, tools=[delete_order])
     assert again.status == "paused"
     assert [a.status for a in again.tool_attempts] == ["ok", "pending"]
@@ -348,7 +414,9 @@ def test_resume_errors():
 
 def test_saved_turn_is_equal_and_damaged_ones_are_named(tmp_path):
     """toolsets.md 34."""
-    reply = jarvis([call("lookup_order", order_id="1"), call("nope")], "ok").ask_full("x", tools=[lookup_order])
+    reply = jarvis([call("lookup_order", order_id="1"), call("nope")], "ok").ask_full(
+        "x", tools=[lookup_order]
+    )
     assert Reply.load(reply.save(tmp_path / "a.json")) == reply
     (tmp_path / "b.json").write_text("[1]")
     (tmp_path / "c.json").write_text("{")

@@ -42,7 +42,8 @@ class Limits:
         """Return limits from any subset of them, the rest from ``base``.
 
         Raises:
-            InvalidRequest: ``invalid_limits``: an unknown name, or not a number of 0 or more.
+            InvalidRequest: ``invalid_limits``: an unknown name, or not a number of 0 or more (a whole one for
+                what is counted).
         """
         base = base or cls()
         if data is None:
@@ -60,14 +61,18 @@ class Limits:
                     valid=names,
                     hint=f"did you mean {close[0]!r}?" if close else None,
                 )
+            kinds = int | float if key in _MEASURED else int
             if value is not None and (
-                isinstance(value, bool) or not isinstance(value, int | float) or value < 0
+                isinstance(value, bool)
+                or not isinstance(value, kinds)
+                or not value >= 0  # NaN is not, either
             ):
+                number = "number" if key in _MEASURED else "whole number"
                 raise InvalidRequest(
                     f"the limit {key!r} is {value!r}",
                     code="invalid_limits",
                     value=value,
-                    hint="give a number of 0 or more, or None for no limit",
+                    hint=f"give a {number} of 0 or more, or None for no limit",
                 )
         return replace(base, **data)
 
@@ -82,6 +87,10 @@ class Limits:
         if self.usd is not None and cost_usd is not None and cost_usd >= self.usd:
             return ErrorInfo("limit_usd", f"${cost_usd:.4f} of ${self.usd:.4f} are spent")
         return None
+
+
+_MEASURED = frozenset({"seconds", "usd"})
+"""The limits that are not counts."""
 
 
 class RepeatWatch:

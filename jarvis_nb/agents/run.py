@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from jarvis_nb.agents.limits import Limits, RepeatWatch
 from jarvis_nb.core.bridge import together
-from jarvis_nb.core.errors import EngineError, ErrorInfo
+from jarvis_nb.core.errors import EngineError, ErrorInfo, JarvisError
 from jarvis_nb.core.events import EventBus, EventType
 from jarvis_nb.core.types import Message, Role, ToolCall, ToolChoice
 from jarvis_nb.engines.base import Completion, InferenceEngine, Piece, Request
@@ -156,6 +156,22 @@ class Run:
         return completion
 
     async def _call_engine(self, request: Request) -> Completion:
+        """Call the engine; whatever it raises is an engine's failure.
+
+        Raises:
+            EngineError: The engine failed: ``engine_failed`` where it said so with an exception of another kind.
+            AssertionError: A check in a scripted step, which is a test's own.
+        """
+        try:
+            return await self._called(request)
+        except (JarvisError, AssertionError):
+            raise
+        except Exception as error:
+            raise EngineError(
+                f"{self.engine.name} failed: {type(error).__name__}: {error}", code="engine_failed"
+            ) from error
+
+    async def _called(self, request: Request) -> Completion:
         if not self.streaming or not self.engine.supports.stream:
             return await self.engine.generate(request)
         bus = self.bus

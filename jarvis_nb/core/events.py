@@ -10,7 +10,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import StrEnum
 from math import isfinite
-from typing import Any
+from typing import Any, overload
+
+from jarvis_nb.core.errors import InvalidRequest
 
 log = logging.getLogger("jarvis_nb.events")
 
@@ -111,9 +113,36 @@ class EventBus:
             or (self._parent is not None and self._parent.active)
         )
 
-    def subscribe(self, subscriber: Subscriber, event_type: EventType | None = None) -> Callable[[], None]:
-        """Call ``subscriber`` with every event (of one type, if given); return what ends it."""
-        entry = (event_type, subscriber)
+    @overload
+    def subscribe(
+        self, subscriber: Subscriber, event_type: EventType | str | None = None
+    ) -> Callable[[], None]: ...
+    @overload
+    def subscribe(self, subscriber: EventType | str, event_type: Subscriber) -> Callable[[], None]: ...
+    def subscribe(self, subscriber: Any, event_type: Any = None) -> Callable[[], None]:
+        """Call ``subscriber`` with every event (of one type, if given); return what ends it.
+
+        The two may stand in either order.
+
+        Raises:
+            InvalidRequest: The subscriber cannot be called, or there is no such type of event.
+
+        Example:
+            >>> bus, seen = EventBus(), []
+            >>> end = bus.subscribe(EventType.WARNING, seen.append)
+            >>> bus.publish(EventType.WARNING, text="low on tokens")
+            >>> seen[0].data
+            {'text': 'low on tokens'}
+        """
+        if isinstance(subscriber, str):
+            subscriber, event_type = event_type, subscriber
+        if not callable(subscriber):
+            raise InvalidRequest(
+                f"the subscriber is {subscriber!r:.100}",
+                value=subscriber,
+                hint="give a function of one event",
+            )
+        entry = (_known_type(event_type), subscriber)
         with self._lock:
             self._subscribers = (*self._subscribers, entry)
 
@@ -166,6 +195,19 @@ class EventBus:
 
     def __repr__(self) -> str:
         return f"EventBus({len(self._subscribers)} subscribers, record_history={self.record_history})"
+
+
+def _known_type(event_type: Any) -> EventType | None:
+    if event_type is None:
+        return None
+    try:
+        return EventType(event_type)
+    except ValueError:
+        raise InvalidRequest(
+            f"there is no event of the type {event_type!r:.100}",
+            value=event_type,
+            valid=[known.value for known in EventType],
+        ) from None
 
 
 def bounded(value: Any) -> Any:

@@ -68,7 +68,7 @@ class Ask:
                     valid=names,
                     hint=f"did you mean {close[0]!r}?" if close else None,
                 )
-        ask = cls(query, **options)
+        ask = cls(query, **listed(options))
         ask.check()
         return ask
 
@@ -81,14 +81,36 @@ class Ask:
         temperature, most = self.temperature, self.max_tokens
         if temperature is not None and (isinstance(temperature, bool) or not 0 <= temperature <= 2):  # noqa: PLR2004
             raise InvalidRequest(f"temperature is {temperature!r}", value=temperature, hint="give 0 to 2")
-        if most is not None and (isinstance(most, bool) or most < 1):
+        if most is not None and (not isinstance(most, int) or isinstance(most, bool) or most < 1):  # pyright: ignore[reportUnnecessaryIsInstance] - the caller's word
             raise InvalidRequest(f"max_tokens is {most!r}", value=most, hint="give 1 or more")
-        if isinstance(self.tools, str):
-            raise InvalidRequest(
-                f"tools is the string {self.tools!r}",
-                value=self.tools,
-                hint=f"give a list: tools=[{self.tools!r}]",
-            )
+        if self.tools is not None:
+            check_list(self.tools)
+
+
+def listed(options: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return options whose ``tools`` can be read more than once, also where an iterator was given."""
+    tools = options.get("tools")
+    once = hasattr(tools, "__iter__") and not hasattr(tools, "__len__")
+    return {**options, "tools": list(tools)} if once else options  # pyright: ignore[reportArgumentType] - it has __iter__
+
+
+def check_list(tools: object) -> None:
+    """Raise unless these can be a list of tools.
+
+    Raises:
+        InvalidRequest: A string, a mapping, one tool: names the tools there are.
+    """
+    if not isinstance(tools, str | Mapping) and hasattr(tools, "__iter__"):
+        return
+    from jarvis_nb.core.registry import ToolRegistry
+
+    word = repr(tools) if isinstance(tools, str) else "…"
+    raise InvalidRequest(
+        f"tools is {tools!r:.100}",
+        value=tools,
+        valid=ToolRegistry.keys(),
+        hint=f"give a list of names, tools, functions, actions or flows: tools=[{word}]",
+    )
 
 
 def _need(key: str, value: object, kind: type, words: str) -> None:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 import weakref
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from jarvis_nb.core.errors import InvalidRequest, close_names
 from jarvis_nb.core.registry import ToolRegistry
+from jarvis_nb.run.options import check_list
 from jarvis_nb.tools.base import BaseTool, ToolContext
 
 if TYPE_CHECKING:
@@ -53,12 +54,7 @@ class ToolsetHandle:
 
         if isinstance(given, Toolset):
             return list(given.tools)
-        if isinstance(given, str | Mapping) or not hasattr(given, "__iter__"):
-            raise InvalidRequest(
-                f"tools is {given!r:.100}",
-                value=given,
-                hint="give a list of names, tools, functions, actions or flows",
-            )
+        check_list(given)
         items = list(given)
         self._check_names([item for item in items if isinstance(item, str)])
         return [self._tool(item) for item in items]
@@ -83,18 +79,18 @@ class ToolsetHandle:
         if isinstance(item, str):
             tool_class = ToolRegistry.get(item)
             held = self._named.get(item)
-            if type(held) is not tool_class:  # first use, or its cell was run again
+            if held is None or type(held) is not tool_class:  # first use, or its cell was run again
                 held = self._named[item] = tool_class(**self._wiring(item))
             return held
         from jarvis_nb.tools.action import as_tool
 
         try:
-            held = self._functions.get(item)
+            made = self._functions.get(item)
         except TypeError:  # not hashable or not weakly referable: made anew each time
             return as_tool(item)
-        if held is None:
-            held = self._functions[item] = as_tool(item)
-        return held
+        if made is None:
+            made = self._functions[item] = as_tool(item)
+        return made
 
     def _wiring(self, name: str) -> dict[str, Any]:
         jarvis = self._jarvis()

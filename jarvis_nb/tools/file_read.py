@@ -96,7 +96,8 @@ class FileReadTool(BuiltinTool):
 
     def run(self, params: dict[str, Any]) -> ToolResult:
         """Read the file."""
-        path = text_param(params, "path")
+        path = params.get("path")
+        path = os.fsdecode(path) if isinstance(path, os.PathLike) else text_param(params, "path")
         max_lines = whole_param(params, "max_lines", None)
         target = self._checked_target(path)
         shown = f"{path!r:.200}"

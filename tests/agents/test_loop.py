@@ -96,7 +96,9 @@ def test_results_in_call_order_whatever_finishes_first():
         return ms
 
     begun = time.perf_counter()
-    reply, engine = asked([call("wait", ms=120), call("wait", ms=10), call("wait", ms=60)], "Done.", tools=[wait])
+    reply, engine = asked(
+        [call("wait", ms=120), call("wait", ms=10), call("wait", ms=60)], "Done.", tools=[wait]
+    )
     assert time.perf_counter() - begun < 0.185  # together, not one after the other
     assert [a.output for a in reply.tool_attempts] == [120, 10, 60]
     assert [m.content for m in engine.requests[1].messages[2:]] == ["120", "10", "60"]
@@ -117,7 +119,8 @@ def test_a_failing_tool_is_data():
 def test_unknown_and_bad_calls_are_attempts():
     """toolsets.md 28, 31: a refused call is an attempt with ran=False, and the model reads what is valid."""
     reply, engine = asked(
-        [call("get_order", order_id="1"), call("lookup_order", id="1"), call("lookup_order", order_id="2")], "Done."
+        [call("get_order", order_id="1"), call("lookup_order", id="1"), call("lookup_order", order_id="2")],
+        "Done.",
     )
     assert [(a.ran, a.error.code if a.error else None) for a in reply.tool_attempts] == [
         (False, "unknown_tool"),
@@ -184,7 +187,19 @@ def test_seconds_limit():
     assert reply.messages[-1].tool_call_id == reply.tool_attempts[0].call_id
 
 
-@pytest.mark.parametrize("limits", [{"round": 1}, {"rounds": -1}, {"rounds": "3"}, {"rounds": True}])
+@pytest.mark.parametrize(
+    "limits",
+    [
+        {"round": 1},
+        {"rounds": -1},
+        {"rounds": "3"},
+        {"rounds": True},
+        {"rounds": 2.5},
+        {"calls": 1.0},
+        {"seconds": float("nan")},
+        {"usd": float("nan")},
+    ],
+)
 def test_wrong_limits(limits):
     """tools.md 20: nothing asked for is dropped silently."""
     with pytest.raises(InvalidRequest) as caught:
@@ -200,7 +215,9 @@ def test_third_identical_call_is_told_and_fifth_is_stopped():
     tool_texts = [m.content for m in engine.requests[-1].messages if m.role is Role.TOOL]
     assert ["in a row" in text for text in tool_texts] == [False, False, True, True, True]
     assert (reply.status, reply.error.code, reply.output) == ("max_rounds", "repeated_call", "I give up.")
-    lenient, _ = asked(same, same, same, same, same, same, "Done.", limits={"repeats_told": None, "repeats_stopped": None})
+    lenient, _ = asked(
+        same, same, same, same, same, same, "Done.", limits={"repeats_told": None, "repeats_stopped": None}
+    )
     assert lenient.status == "completed"
 
 
@@ -218,6 +235,27 @@ def test_engine_failure_afterwards_is_a_failed_reply():
     assert len(reply.offers) == len(reply.model_calls) == 1
 
 
+@pytest.mark.parametrize("error", [RuntimeError("no power"), OSError("no power"), ValueError("no power")])
+def test_any_exception_of_an_engine_is_an_engine_failure(error):
+    """design.md: before the first answer an EngineError, afterwards a failed reply with everything so far."""
+    with pytest.raises(EngineError, match="no power") as caught:
+        asked(error)
+    assert (caught.value.code, caught.value.__cause__) == ("engine_failed", error)
+    reply, _ = asked(call("lookup_order", order_id="ORD-5"), error)
+    assert (reply.status, reply.error.code, RAN) == ("failed", "engine_failed", ["ORD-5"])
+    assert "no power" in reply.error.message
+    assert reply.tool_attempts[0].success
+
+
+def test_a_check_in_a_scripted_step_reaches_the_test():
+    def checked(request):
+        assert request.tools is None, "tools were sent"
+        return "Done."
+
+    with pytest.raises(AssertionError, match="tools were sent"):
+        asked(call("lookup_order", order_id="ORD-5"), checked)
+
+
 def test_forced_choice_is_downgraded_with_a_warning():
     """toolsets.md 19: an engine that takes no forced choice gets auto; the outcome check stays."""
 
@@ -227,7 +265,11 @@ def test_forced_choice_is_downgraded_with_a_warning():
     j = Jarvis(engine=Weak(["No tool for me."]), config={})
     reply = j.ask_full("x", tools=[lookup_order], tool_policy={"requirement": "required"})
     assert j.engines._engine.requests[0].tool_choice == "auto"
-    assert (reply.status, reply.error.code, reply.output) == ("failed", "required_tool_not_called", "No tool for me.")
+    assert (reply.status, reply.error.code, reply.output) == (
+        "failed",
+        "required_tool_not_called",
+        "No tool for me.",
+    )
     assert "forced" in reply.warnings[0]
 
 
@@ -282,7 +324,12 @@ def test_events_of_a_run():
     kinds = [e.event_type for e in j.bus.history]
     assert kinds[0] is EventType.RUN_START
     assert kinds[-1] is EventType.RUN_END
-    for kind in (EventType.INFERENCE_START, EventType.TOOL_CALL_START, EventType.TOOL_CALL_END, EventType.ROUND_END):
+    for kind in (
+        EventType.INFERENCE_START,
+        EventType.TOOL_CALL_START,
+        EventType.TOOL_CALL_END,
+        EventType.ROUND_END,
+    ):
         assert kind in kinds
     numbers = [e.seq for e in j.bus.history]
     assert numbers == sorted(set(numbers))
@@ -304,7 +351,9 @@ def test_ids_stay_unique_across_turns():
     """wire.md: ids are unique in the transcript."""
     first, _ = asked(call("lookup_order", order_id="1"), "Done.")
     raw = {
-        "tool_calls": [{"id": "call_1", "function": {"name": "lookup_order", "arguments": '{"order_id":"2"}'}}]
+        "tool_calls": [
+            {"id": "call_1", "function": {"name": "lookup_order", "arguments": '{"order_id":"2"}'}}
+        ]
     }
     again, _ = asked(raw, "Done.", history=first.messages)
     ids = [c.id for m in again.messages for c in m.tool_calls or ()]

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from jarvis_nb.core.errors import InvalidRequest
 from jarvis_nb.core.events import MAX_TEXT, Event, EventBus, EventType, bounded
 
 
@@ -33,6 +34,23 @@ def test_subscribers_see_events_in_order_and_can_leave():
     bus.publish(EventType.WARNING, text="c")
     assert [e.data["text"] for e in seen] == ["a", "b"]
     assert [e.data["text"] for e in warnings] == ["b", "c"]
+
+
+def test_a_subscription_is_read_in_either_order_and_a_wrong_one_raises():
+    """tools.md 8: what cannot be called would otherwise be heard of in the log only, or never."""
+    bus, seen = EventBus(), []
+    bus.subscribe(EventType.WARNING, seen.append)
+    bus.subscribe(seen.append, EventType.WARNING)
+    bus.subscribe("warning", seen.append)
+    bus.subscribe(seen.append, event_type="warning")
+    bus.publish(EventType.TEXT, text="a")
+    bus.publish(EventType.WARNING, text="b")
+    assert [e.data["text"] for e in seen] == ["b"] * 4
+    for wrong in ((EventType.WARNING,), (EventType.WARNING, None), (seen,), (seen.append, 5)):
+        with pytest.raises(InvalidRequest):
+            bus.subscribe(*wrong)
+    with pytest.raises(InvalidRequest, match="tool_call_start"):
+        bus.subscribe(seen.append, "tool_call_begin")
 
 
 def test_a_subscriber_that_raises_is_logged_and_the_others_still_run(caplog):

@@ -35,6 +35,15 @@ def test_reference_example(home):
     assert result.metadata == {"path": str(home / "notes.txt"), "size_bytes": 14}
 
 
+def test_13_a_path_object_is_a_path(home):
+    """tools.md 13: called directly, as a notebook does, with a Path; the checks are the same."""
+    reader = FileReadTool(allowed_dirs=[home])
+    assert reader.execute(path=home / "notes.txt").content == "one\ntwo\nthree\n"
+    assert not reader.execute(path=home.parent / "outside.txt").success
+    (home / ".env").write_text("KEY=1")
+    assert reader.execute(path=home / ".env").metadata["code"] == "secret_file"
+
+
 @pytest.mark.parametrize("size", [0, 1, 1_048_576])
 def test_13_size_limit_is_inclusive(home, size):
     """tools.md 13: 1 MB is 1,048,576 bytes, inclusive."""
