@@ -1,5 +1,5 @@
 # Each target sets up all it needs, on a machine that has Python 3.11 or newer and nothing else.
-PYTHON ?= $(shell for p in python3.13 python3.12 python3.11 python3.14 python3; do \
+PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3.14 python3; do \
   command -v $$p >/dev/null 2>&1 && $$p -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 15))' 2>/dev/null \
   && { echo $$p; break; }; done)
 VENV := .venv
@@ -50,6 +50,7 @@ $(VENV)/demo.ok: $(VENV)/python.ok pyproject.toml
 $(VENV)/dev.ok: $(VENV)/python.ok pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
 	$(BIN)/jarvis models fetch
+	scripts/chromium.sh
 	@touch $@
 
 $(VENV)/docs.ok: $(VENV)/python.ok pyproject.toml
