@@ -57,7 +57,7 @@ const playground = {
       some(changes) {
         for (const change of changes) {
           if (change.is === 'step') running?.some(change.changes);
-          else if (change.is === 'playground') paint();
+          else if (change.is === 'playground') { pick.all(); paint(); }
           else pick.all();
         }
       },

@@ -1,11 +1,15 @@
 // What every view's script begins with: elements from data (text is always text), and the numbered wire.
 
+// Control, direction-changing and invisible characters are shown, not obeyed (the kernel does the same).
+const odd = /[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\u{e0000}-\u{e007f}]/gu;
+const shown = (text) => String(text).replace(odd, (c) => `\\u{${c.codePointAt(0).toString(16)}}`);
+
 const el = (tag, props = {}, ...children) => {
   const node = document.createElement(tag);
   for (const [key, value] of Object.entries(props)) {
     if (value === null || value === undefined || value === false) continue;
     if (key.startsWith('on')) node.addEventListener(key.slice(2), value);
-    else if (key === 'text') node.textContent = value;
+    else if (key === 'text') node.textContent = shown(value);
     else if (key === 'value' || key === 'checked' || key === 'disabled' || key === 'selected') node[key] = value;
     else node.setAttribute(key, value === true ? '' : value);
   }
@@ -13,7 +17,10 @@ const el = (tag, props = {}, ...children) => {
   return node;
 };
 
-const setText = (node, text) => { if (node.textContent !== text) node.textContent = text; };
+const setText = (node, text) => {
+  const now = shown(text);
+  if (node.textContent !== now) node.textContent = now;
+};
 
 const took = (seconds) => seconds >= 1 ? `${seconds.toFixed(2)} s`
   : seconds >= 0.01 ? `${(seconds * 1000).toFixed(0)} ms` : `${(seconds * 1000).toFixed(1)} ms`;

@@ -56,5 +56,7 @@ def opened(lab, browser):
 
     yield open_
     for one in pages:
+        if one.page.is_closed():
+            continue
         one.page.evaluate("void window.jupyterapp?.serviceManager.sessions.shutdownAll()")
         one.close()

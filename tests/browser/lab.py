@@ -83,6 +83,7 @@ class Lab:
         env["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{env['PATH']}"
         env["PYDEVD_DISABLE_FILE_VALIDATION"] = "1"
         self.log = root / "server.log"
+        self._out = self.log.open("w")
         self.process = subprocess.Popen(
             [
                 sys.executable, "-m", "jupyterlab", "--allow-root", "--no-browser", "--expose-app-in-browser",
@@ -90,7 +91,7 @@ class Lab:
                 f"--IdentityProvider.token={self.token}", f"--ServerApp.root_dir={root}",
                 "--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate",
             ],
-            stdout=self.log.open("w"), stderr=subprocess.STDOUT, env=env, start_new_session=True,
+            stdout=self._out, stderr=subprocess.STDOUT, env=env, start_new_session=True,
         )  # fmt: skip
         self._wait()
 
@@ -113,6 +114,8 @@ class Lab:
             self.process.wait(10)
         except subprocess.TimeoutExpired:
             self.process.kill()
+            self.process.wait()
+        self._out.close()
 
 
 @contextlib.contextmanager

@@ -1,7 +1,5 @@
 """The widgets' scripts in a page with a fake model: the wire, speed, accessibility: notebook.md 7, 8, 9, 10, 12 and 15."""
 
-import json
-
 import pytest
 import samples
 from lab import SHOTS, axe
@@ -117,7 +115,7 @@ def hostile():
     bench = ToolBench(samples.OddTool(text))
     bench._outcome = {"status": "failed", "content": text, "problem": text, "test": text}
     play = Playground(Jarvis(engine=ScriptedEngine([text])), tools=[samples.lookup_order])
-    play.run(text)
+    play.run("What?")
     return [
         RunView.of(samples.odd_reply(text)),
         picker,
@@ -138,8 +136,7 @@ def test_05_hostile_text_in_every_widget(page):
             "document.getElementById('root').innerText + [...document.querySelectorAll('textarea')].map(e => e.value).join()"
         )
         assert "<img src=x onerror=alert(1)>" in shown, type(view)
-        if not isinstance(view, PolicyPicker):  # an author's names are checked where a toolset is made
-            assert not set("\x1b\u202e\u200b") & set(shown), type(view)
+        assert not set("\x1b\u202e\u200b") & set(shown), type(view)
     assert alarms == []
 
 
