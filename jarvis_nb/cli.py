@@ -37,7 +37,7 @@ app.add_typer(memory_app, name="memory")
 app.add_typer(models_app, name="models")
 app.add_typer(mcp_app, name="mcp")
 
-err = Console(stderr=True, highlight=False, emoji=False)
+err = Console(stderr=True, highlight=False, emoji=False, soft_wrap=True)
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 

@@ -6,6 +6,7 @@ import json
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -43,7 +44,7 @@ class Config:
     """Memory hits that an ask may carry."""
     context_tokens: int = 1000
     """Tokens of memory that an ask may carry."""
-    limits: dict[str, float | None] = field(default_factory=dict[str, float | None])
+    limits: dict[str, int | float | None] = field(default_factory=dict[str, int | float | None])
     secrets: dict[str, str] = field(default_factory=dict[str, str], repr=False)
 
 
@@ -72,8 +73,15 @@ def load_config(given: Mapping[str, Any] | Config | str | os.PathLike[str] | Non
     data: dict[str, Any] = {}
     if given is None or isinstance(given, Mapping):
         data |= _from_file(config_path(), required=PREFIX + "CONFIG" in os.environ)
-    else:
+    elif isinstance(given, str | os.PathLike):  # pyright: ignore[reportUnnecessaryIsInstance] - the caller's word
         data |= _from_file(Path(given), required=True)
+    else:
+        raise InvalidRequest(
+            f"config is {given!r:.100}",
+            code="invalid_config",
+            value=given,
+            hint="give a mapping of settings, or the path of a TOML file",
+        )
     data |= _from_environment()
     if isinstance(given, Mapping):
         data |= _known(given, "config=")
@@ -131,10 +139,30 @@ def _checked(data: dict[str, Any]) -> Config:
     from pydantic import TypeAdapter, ValidationError
 
     try:
-        return TypeAdapter(Config).validate_python(data)
+        config = TypeAdapter(Config).validate_python(data)
     except ValidationError as error:
         first = error.errors(include_input=False, include_url=False)[0]
         key = ".".join(str(part) for part in first["loc"])
         raise InvalidRequest(
             f"the setting {key!r} is wrong: {first['msg']}", code="invalid_config", value=key
         ) from None
+    for key, (least, most) in _RANGES.items():
+        value = getattr(config, key)
+        if value is not None and not least <= value <= most:  # NaN is not, either
+            above = "or more" if most == inf else f"to {most:g}"
+            raise InvalidRequest(
+                f"the setting {key!r} is {value!r}",
+                code="invalid_config",
+                value=value,
+                hint=f"give {least:g} {above}",
+            )
+    return config
+
+
+_RANGES = {
+    "temperature": (0, 2),
+    "max_tokens": (1, inf),
+    "timeout": (0, inf),
+    "context_top_k": (0, inf),
+    "context_tokens": (0, inf),
+}

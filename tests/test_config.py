@@ -149,14 +149,25 @@ def test_23_variables_that_are_no_settings(monkeypatch, tmp_path):
         ("limits", {"rounds": "many"}),
         ("secrets", {"KEY": 5}),
         ("timeout", "soon"),
+        ("temperature", 9),
+        ("temperature", float("nan")),
+        ("max_tokens", 0),
+        ("timeout", -1),
+        ("context_top_k", -1),
     ],
 )
-def test_23_a_wrong_type_is_named(key, value):
+def test_23_a_wrong_type_or_size_is_named(key, value):
     """tools.md 23."""
     with pytest.raises(InvalidRequest) as caught:
         load_config({key: value})
     assert caught.value.code == "invalid_config"
     assert key in str(caught.value)
+
+
+@pytest.mark.parametrize("value", [5, ["a"], object()])
+def test_23_a_config_of_the_wrong_type(value):
+    with pytest.raises(InvalidRequest, match="TOML"):
+        load_config(value)
 
 
 @pytest.mark.parametrize(

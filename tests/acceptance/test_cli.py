@@ -61,6 +61,14 @@ def serve(monkeypatch):
         server.assert_accepted()
 
 
+def test_22_a_message_is_one_line_also_in_a_narrow_pipe(monkeypatch):
+    """tools.md 22: what a script searches for is not broken at the width of a terminal that is not there."""
+    monkeypatch.setenv("COLUMNS", "40")
+    stderr = jarvis("ask", "--tools", "calculater", "x").stderr
+    assert "did you mean 'calculator'?" in stderr
+    assert stderr.count("\n") == 1
+
+
 def test_22_the_answer_alone_on_stdout(serve):
     """tools.md 22: answer on stdout, everything else on stderr, exit code 0."""
     server = serve(calling("calculator", expression="340*15/100"), "It is 51.")
