@@ -85,6 +85,7 @@ class Run:
         Raises:
             EngineError: The engine failed.
         """
+        self._check_open()
         round_ = len(self.reply.model_calls) + 1
         tools = self.offer.definitions if with_tools and self.offer.definitions else None
         choice, reason = self._choice(tools is not None)
