@@ -7,7 +7,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from jupyter_client.manager import KernelManager
@@ -24,7 +24,6 @@ class Cell:
     printed: str = ""
     value: str | None = None
     """The last expression's value, as text."""
-    parents: set[str] = field(default_factory=set)
     stopped_in: float | None = None
     """Seconds from the interrupt to the kernel's idle."""
     trace: str = ""
