@@ -1,12 +1,14 @@
 """HTTP under the engines: one request out, one answer back, whole or in blocks.
 
-Two transports have the same small seam. aiohttp's is the default where aiohttp is installed: measured here on
+The transports have the same small seam. aiohttp's is the default where aiohttp is installed: measured here on
 a small request it needs 0.14 ms of CPU where httpx needs 0.27 ms (sync) and 0.75 ms (async). httpx's serves a
 client of the user's own, such as one over ``httpx.MockTransport``, and takes over where aiohttp is missing.
+In a browser, where neither has a socket, the page's own ``fetch`` takes their place.
 """
 
 from __future__ import annotations
 
+import sys
 from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Mapping
 from importlib.util import find_spec
@@ -99,6 +101,10 @@ def make_transport(headers: Mapping[str, str], timeouts: Timeouts, url: str, cli
         url: Any address of the server.
         client: An ``httpx.AsyncClient`` of the user's, or None.
     """
+    if client is None and sys.platform == "emscripten":
+        from jarvis_nb.engines.pyfetch_transport import PyfetchTransport
+
+        return PyfetchTransport(headers, timeouts)
     if client is None and find_spec("aiohttp") is not None:
         from jarvis_nb.engines.aiohttp_transport import AiohttpTransport
 

@@ -10,11 +10,15 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from socketserver import TCPServer
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
+from jarvis_nb.core import bridge
 from jarvis_nb.core.types import JSON
 from jarvis_nb.testing.checks import check_request
 from jarvis_nb.testing.replies import Mark, Scripted, ServerReply, body, error, reply_to
+
+if TYPE_CHECKING:
+    from jarvis_nb.testing.inpage import PageListener
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +51,7 @@ class StrictServer:
             function that answers every request.
         models: What ``/models`` lists.
         api_key: Demanded as a bearer token, if given.
+        allow_origin: The origin whose pages may ask (CORS): ``"*"`` for all, None for none.
         extra_keys: Keys of a request that are accepted beside OpenAI's.
         strict: False to accept any request.
 
@@ -62,11 +67,13 @@ class StrictServer:
         *,
         models: Sequence[str] = ("test-model",),
         api_key: str | None = None,
+        allow_origin: str | None = None,
         extra_keys: Collection[str] = (),
         strict: bool = True,
     ) -> None:
         self.models = tuple(models)
         self.api_key = api_key
+        self.allow_origin = allow_origin
         self.extra_keys = frozenset(extra_keys)
         self.strict = strict
         self.requests: list[RecordedRequest] = []
@@ -76,7 +83,7 @@ class StrictServer:
         self._script: deque[Scripted] = deque(() if callable(replies) else replies)
         self._came = threading.Condition()
         self.closing = threading.Event()
-        self._http: _Listener | None = None
+        self._http: _Listener | PageListener | None = None
 
     @property
     def url(self) -> str:
@@ -91,6 +98,11 @@ class StrictServer:
 
     def start(self) -> Self:
         """Start to serve; ``with`` does it too."""
+        if not bridge.HAS_THREADS:  # a browser: no sockets either
+            from jarvis_nb.testing.inpage import PageListener
+
+            self._http = PageListener(self)
+            return self
         self._http = _Listener(self)
         threading.Thread(
             target=self._http.serve_forever, args=(0.01,), name="strict-server", daemon=True
@@ -166,7 +178,7 @@ class StrictServer:
             return {}, check_request(data)
         return data, check_request({key: data[key] for key in data if key not in self.extra_keys})
 
-    def _listening(self) -> _Listener:
+    def _listening(self) -> _Listener | PageListener:
         if self._http is None:
             raise RuntimeError("the server is not started: use `with StrictServer(…) as server`")
         return self._http
@@ -232,6 +244,14 @@ class _Connection(BaseHTTPRequestHandler):
         else:
             self._send(error(404, f"no such path: {self.path}"))
 
+    def do_OPTIONS(self) -> None:
+        """Answer a browser that asks whether its page may ask."""
+        allowed = {
+            "Access-Control-Allow-Headers": "authorization, content-type",
+            "Access-Control-Max-Age": "60",
+        }
+        self._send(ServerReply(status=204, headers=allowed if self.server.owner.allow_origin else {}))
+
     def do_POST(self) -> None:
         raw = self.rfile.read(int(self.headers.get("Content-Length", 0)))
         headers = {name.lower(): value for name, value in self.headers.items()}
@@ -259,6 +279,8 @@ class _Connection(BaseHTTPRequestHandler):
         self.send_response(reply.status)
         for name, value in reply.headers.items():
             self.send_header(name, value)
+        if self.server.owner.allow_origin:
+            self.send_header("Access-Control-Allow-Origin", self.server.owner.allow_origin)
         if reply.stream:
             self.send_header("Transfer-Encoding", "chunked")
         else:
