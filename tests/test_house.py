@@ -76,7 +76,7 @@ STANDS_ON = {
     "config": {"core"},
     "run": {"core", "tools", "toolsets", "agents", "engines", "memory", "record", "reply", "config"},
     "display": {"core", "tools", "toolsets", "record", "reply"},
-    "testing": {"core"},
+    "testing": {"core", "engines"},
 }
 READERS_OF_DISPLAY = {"display", "widgets", "jarvis", "magics", "cli", "core.pictured"}
 
@@ -218,7 +218,9 @@ def tracked() -> list[Path]:
     return [ROOT / name for name in done.stdout.split("\0") if name and (ROOT / name).is_file()]
 
 
-MACHINE = re.compile(rb"(?<![\w.])/(?:work|home/(?!user\b|jovyan\b|ada\b)\w+|Users/\w+|root)/(?!\.ssh/config)[\w.]")
+MACHINE = re.compile(
+    rb"(?<![\w.])/(?:work|home/(?!user\b|jovyan\b|ada\b)\w+|Users/\w+|root)/(?!\.ssh/config)[\w.]"
+)
 
 
 def test_no_machine_paths():
