@@ -83,6 +83,12 @@ def _flow_run(given: Any, *, times: bool = False) -> Pictures:
     return str(view), view.to_html()
 
 
+def _listing(given: Any) -> Pictures:
+    from jarvis_nb.display.lists import listing_html, listing_text
+
+    return listing_text(given), listing_html(given)
+
+
 def _jarvis(given: Any) -> Pictures:
     from jarvis_nb.display.fields import record_html, record_text
 
@@ -112,6 +118,7 @@ _VIEWS: dict[str, Callable[..., Pictures]] = {
     "Skills": _skills,
     "Flow": _flow,
     "FlowTrace": _flow_run,
+    "Listing": _listing,
     "Jarvis": _jarvis,
 }
 

@@ -110,14 +110,14 @@ def json_text(value: Any, indent: int | None = None) -> str:
 
 
 def json_shown(value: Any) -> str:
-    """Return data as indented JSON that holds no control, direction-changing or invisible character as it is.
+    r"""Return data as indented JSON that holds no control, direction-changing or invisible character as it is.
 
     It is the same data: what is edited and read again differs in nothing.
 
     Example:
         >>> print(json_shown({"a": chr(0x202E)}))
         {
-          "a": "\\u202e"
+          "a": "\u202e"
         }
     """
     return _ODD.sub(lambda match: json.dumps(match[0])[1:-1], json_text(value, 2))

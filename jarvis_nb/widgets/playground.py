@@ -69,7 +69,7 @@ class Playground(PolicyPicker):
             with unwatched():
                 self.reply = chosen.ask_full(
                     question,
-                    tools=self.toolset,
+                    tools=[] if agent == "simple" else self.toolset,
                     tool_policy=None if agent == "simple" else self.policy,
                     agent=agent or None,
                 )

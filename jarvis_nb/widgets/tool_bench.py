@@ -79,11 +79,14 @@ class ToolBench(View):
             raise JarvisError("nothing was run yet", code="nothing_run", hint="run the tool first")
         name = self.tool.name
         stands = name.replace("-", "_")
+        asks = self.tool.spec.requires_confirmation
+        imported = "Approve, ToolCall, ToolExecutor" if asks else "ToolCall, ToolExecutor"
+        approve = "async def approve(request):\n    return Approve()\n\n\n" if asks else ""
         return (
-            "from jarvis_nb import ToolCall, ToolExecutor\n\n\n"
+            f"from jarvis_nb import {imported}\n\n\n{approve}"
             f"def test_{stands}():\n"
             f"    call = ToolCall('call_1', {name!r}, {self._arguments!r})\n"
-            f"    result = ToolExecutor([{stands}]).execute(call)\n"
+            f"    result = ToolExecutor([{stands}]{', approver=approve' if asks else ''}).execute(call)\n"
             f"    assert result.success is {self._result.success}\n"
             f"    assert result.content == {self._result.content!r}\n"
         )
