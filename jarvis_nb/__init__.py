@@ -20,7 +20,7 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from jarvis_nb.core.approval import ApprovalRequest, Approve, Deny
-    from jarvis_nb.core.errors import EngineError, InvalidRequest, JarvisError, ToolError
+    from jarvis_nb.core.errors import EngineError, FlowError, InvalidRequest, JarvisError, ToolError
     from jarvis_nb.core.events import Event, EventBus, EventType
     from jarvis_nb.core.portable import Secret
     from jarvis_nb.core.registry import ToolRegistry
@@ -41,6 +41,7 @@ _HOMES = {
     "Approve": "core.approval",
     "Deny": "core.approval",
     "EngineError": "core.errors",
+    "FlowError": "core.errors",
     "InvalidRequest": "core.errors",
     "JarvisError": "core.errors",
     "ToolError": "core.errors",
@@ -79,6 +80,7 @@ __all__ = [
     "EventBus",
     "EventType",
     "Flow",
+    "FlowError",
     "InvalidRequest",
     "Jarvis",
     "JarvisError",
@@ -97,8 +99,8 @@ __all__ = [
     "ToolSource",
     "ToolSpec",
     "Toolset",
-    "action",
     "__version__",
+    "action",
 ]
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -129,6 +129,73 @@ class InvalidArguments(JarvisError, ValueError):  # noqa: N818 - the code's own 
     def info(self) -> ErrorInfo:
         """Return the error as data, the fields beside the message."""
         return ErrorInfo(self.code, self.message, {"fields": self.problems})
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One mistake in a flow's definition.
+
+    Example:
+        >>> print(Problem("unknown_step", "no step is called 'ordr'", step="discount", path="total_cents"))
+        step 'discount', total_cents: no step is called 'ordr' [unknown_step]
+    """
+
+    code: str
+    message: str
+    step: str | None = None
+    """The step that holds the mistake; None for the flow itself."""
+    path: str = ""
+    """Where in the step: a parameter, ``after``, the output's key."""
+    hint: str = ""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the problem as JSON-ready data."""
+        return {
+            "code": self.code,
+            "message": self.message,
+            "step": self.step,
+            "path": self.path,
+            "hint": self.hint,
+        }
+
+    def __str__(self) -> str:
+        where = ", ".join(
+            [*([f"step {self.step!r}"] if self.step is not None else []), *([self.path] if self.path else [])]
+        )
+        hint = f" ({self.hint})" if self.hint else ""
+        return f"{where}{': ' if where else ''}{self.message}{hint} [{self.code}]"
+
+
+class FlowError(JarvisError, ValueError):
+    """A flow that is not valid as it is defined. All mistakes are collected.
+
+    ``code`` is the first problem's code, in declaration order.
+
+    Args:
+        flow: The flow's name.
+        problems: What is wrong; at least one.
+    """
+
+    code = "invalid_flow"
+
+    def __init__(self, flow: str, problems: Sequence[Problem]) -> None:
+        self.flow = flow
+        self.problems = tuple(problems)
+        lines = "\n".join(f"  {problem}" for problem in self.problems)
+        count = "a problem" if len(self.problems) == 1 else f"{len(self.problems)} problems"
+        super().__init__(f"the flow {flow!r} has {count}:\n{lines}", code=self.problems[0].code, value=flow)
+
+    def __str__(self) -> str:
+        return self.message
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.flow, self.problems)
+
+    def info(self) -> ErrorInfo:
+        """Return the error as data, the problems beside the message."""
+        return ErrorInfo(
+            self.code, self.message, {"problems": [problem.to_dict() for problem in self.problems]}
+        )
 
 
 class SourceError(JarvisError):

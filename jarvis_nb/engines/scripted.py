@@ -6,7 +6,7 @@ import asyncio
 import inspect
 import re
 import threading
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -86,6 +86,13 @@ class ScriptedEngine(InferenceEngine):
     supports = Support(strict=True, images=True)
 
     def __post_init__(self) -> None:
+        if isinstance(self.steps, str | ScriptedCall | Mapping):
+            raise EngineError(
+                f"the steps are {self.steps!r:.100}",
+                code="invalid_script",
+                value=self.steps,
+                hint="give a list of steps",
+            )
         self.steps = list(self.steps)
         self._lock = threading.Lock()
 
@@ -177,7 +184,7 @@ def _message(step: Any, history: Sequence[Message]) -> JSON:
         raise step
     if isinstance(step, dict):
         return dict(step)  # a raw message, odd on purpose
-    parts: list[Any] = [step] if isinstance(step, str | ScriptedCall) else list(step)
+    parts: list[Any] = list(step) if isinstance(step, list | tuple) else [step]
     text = "".join(part for part in parts if isinstance(part, str))
     calls = [part for part in parts if isinstance(part, ScriptedCall)]
     if len(calls) + sum(isinstance(part, str) for part in parts) != len(parts):

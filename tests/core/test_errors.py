@@ -8,7 +8,16 @@ import pickle
 import pytest
 
 from jarvis_nb.core import errors
-from jarvis_nb.core.errors import ErrorInfo, InvalidArguments, JarvisError, ToolError, close_names
+from jarvis_nb.core.errors import (
+    ErrorInfo,
+    FlowError,
+    InvalidArguments,
+    JarvisError,
+    Problem,
+    ToolError,
+    close_names,
+)
+from jarvis_nb.toolsets.flow import FlowFailed
 
 FAMILY = [c for c in vars(errors).values() if isinstance(c, type) and issubclass(c, JarvisError)]
 
@@ -69,6 +78,8 @@ def test_invalid_arguments_names_the_fields():
         JarvisError("no", code="x", value=1, valid=["a"], hint="h"),
         InvalidArguments([{"field": "a", "message": "is missing"}]),
         ToolError("no", code="unknown_order"),
+        FlowError("f", [Problem("unknown_step", "no step is called 'ordr'", step="discount")]),
+        FlowFailed("f", [Problem("tool_failed", "boom", step="a")], [{"name": "a"}], code="flow_timeout"),
     ],
 )
 @pytest.mark.parametrize("again", [copy.copy, lambda e: pickle.loads(pickle.dumps(e))])
