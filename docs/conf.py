@@ -5,6 +5,9 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
+from sphinx.application import Sphinx
+from sphinx.ext.napoleon import Config, GoogleDocstring
+
 from jarvis_nb import __version__
 
 HERE = Path(__file__).resolve().parent
@@ -17,7 +20,6 @@ release = version = __version__
 extensions = [
     "myst_nb",
     "sphinx.ext.autodoc",
-    "sphinx.ext.napoleon",
     "sphinx.ext.viewcode",
     "sphinx_copybutton",
 ]
@@ -30,6 +32,8 @@ html_theme_options = {"source_repository": "https://github.com/jarvis-nb/jarvis_
 
 # What is stored in the notebooks is shown: a test has run them and compared.
 nb_execution_mode = "off"
+nb_code_prompt_show = "Show one solution"  # only solutions are folded
+nb_code_prompt_hide = "Hide the solution"
 suppress_warnings = [
     "mystnb.unknown_mime_type",  # flows also offer Mermaid, to front ends that draw it; the HTML is shown
     "ref.python",  # type aliases of one name in two modules
@@ -42,8 +46,6 @@ autodoc_typehints_format = "short"
 autodoc_member_order = "bysource"
 autodoc_default_options = {"members": True, "show-inheritance": True}
 autodoc_preserve_defaults = True
-napoleon_numpy_docstring = False
-napoleon_use_admonition_for_examples = False
 copybutton_prompt_text = r">>> |\.\.\. |\$ "
 copybutton_prompt_is_regexp = True
 
@@ -58,3 +60,16 @@ def take_lessons() -> None:
 
 
 take_lessons()
+
+
+def read_google(  # noqa: PLR0917 - what Sphinx calls it with
+    app: Sphinx, what: str, name: str, obj: object, options: object, lines: list[str]
+) -> None:
+    """Read Google style, but leave a text below an attribute as it is: a colon in it names no type."""
+    if what not in ("attribute", "data"):
+        lines[:] = GoogleDocstring(lines, Config(), app, what, name, obj, options).lines()
+
+
+def setup(app: Sphinx) -> None:
+    """Connect the reading of docstrings."""
+    app.connect("autodoc-process-docstring", read_google)
