@@ -242,13 +242,24 @@ def _inline(coroutine: Coroutine[Any, Any, T]) -> T:
         pass
     else:
         if ffi.can_run_sync():
-            return ffi.run_sync(coroutine)
+            result, error = ffi.run_sync(_settled(coroutine))
+            if error is not None:
+                raise error
+            return result
     try:
         coroutine.send(None)
     except StopIteration as stop:
         return stop.value
     coroutine.close()
     raise RuntimeError("this browser cannot wait in synchronous code: use `await` with the a… method instead")
+
+
+async def _settled(coroutine: Coroutine[Any, Any, T]) -> tuple[T | None, BaseException | None]:
+    """Return an exception instead of raising it: Pyodide shows one that leaves its task, even if it is caught."""
+    try:
+        return await coroutine, None
+    except BaseException as error:
+        return None, error
 
 
 class Heart:
