@@ -7,7 +7,6 @@ the repeats, a ratio the median of the ratios within each repeat, so that load w
 from __future__ import annotations
 
 import argparse
-import importlib
 import json
 import os
 import platform
@@ -23,8 +22,8 @@ from statistics import median
 from benchmarks import start
 from benchmarks.rows import ROWS, SCALE, Row
 
-OTHERS = ("memory", "embedded")
-"""Measurements with tables of their own, run by name: ``python -m benchmarks memory``."""
+OTHERS = ("transports", "memory", "embedded")
+"""Measurements with tables of their own, run by name first: ``python -m benchmarks memory …``."""
 FEWEST = 7
 PATIENCE = 300
 """Seconds one measurement may take."""
@@ -34,7 +33,10 @@ Samples = dict[str, list[float]]
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Return 0 when every goal was met, else 1."""
+    arguments = sys.argv[1:] if arguments is None else arguments
     others = [name for name in OTHERS if find_spec(f"benchmarks.{name}")]
+    if arguments and arguments[0] in others:
+        return subprocess.call([sys.executable, "-m", f"benchmarks.{arguments[0]}", *arguments[1:]])
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=(__doc__ or "").split("\n")[0])
     names = [row.name for row in ROWS]
     parser.add_argument(
@@ -42,13 +44,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--repeats", type=int, default=FEWEST, help="of every row (default: %(default)s)")
     parser.add_argument("--json", metavar="FILE", help="write every single figure there")
-    given, rest = parser.parse_known_args(arguments)
-    for name in others:
-        if name in given.names:
-            return importlib.import_module(f"benchmarks.{name}").main(rest)
+    given = parser.parse_args(arguments)
     unknown = sorted(set(given.names) - set(names))
-    if unknown or rest:
-        parser.error(f"unknown: {' '.join(unknown + rest)}; there are {', '.join(names + others)}")
+    if unknown:
+        parser.error(f"unknown: {' '.join(unknown)}; there are {', '.join(names + others)}")
     rows = [row for row in ROWS if not given.names or row.name in given.names]
     begun = time.monotonic()
     with server() as url:

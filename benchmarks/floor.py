@@ -115,7 +115,7 @@ class Side:
     def definitions(self, fns: Any) -> list[dict[str, Any]]:
         return [schema_of(fn) for fn in fns]
 
-    def dispatcher(self, fn: Callable[..., Any]) -> Callable[[str], Any]:
+    def dispatcher(self, fn: Callable[..., Any], heard: bool) -> Callable[[str], Any]:  # noqa: ARG002 - no events
         if inspect.iscoroutinefunction(fn):
 
             async def acall(arguments: str) -> str:
@@ -124,8 +124,10 @@ class Side:
             return acall
         return lambda arguments: str(fn(**json.loads(arguments)))
 
-    def close(self) -> None:
+    async def aclose(self) -> None:
         self.client.close()
+        if self.aclient is not None:
+            await self.aclient.aclose()
 
 
 def told(calls: list[Any], results: list[Any]) -> list[dict[str, Any]]:

@@ -137,9 +137,9 @@ def many_tools(side: Any, url: str, *, times: int) -> Result:  # noqa: ARG001
     return {"cpu": median(used)}
 
 
-def dispatch(side: Any, url: str, *, tool: str, times: int) -> Result:  # noqa: ARG001
-    """One call after the other, without a model."""
-    run = side.dispatcher(getattr(samples, tool))
+def dispatch(side: Any, url: str, *, tool: str, heard: bool, times: int) -> Result:  # noqa: ARG001
+    """One call after the other, without a model; ``heard``: somebody has subscribed to its events."""
+    run = side.dispatcher(getattr(samples, tool), heard)
     text = '{"a":1,"b":2}'
     if tool.endswith("async"):
         loop = asyncio.new_event_loop()
@@ -195,7 +195,6 @@ def main(side: str, what: str, url: str, params: str) -> None:
     here = importlib.import_module(f"benchmarks.{side}").Side(url)
     function = globals().get(what) or getattr(importlib.import_module("benchmarks.alone"), what)
     result = function(here, url, **json.loads(params))
-    here.close()
     print("@@" + json.dumps(result), flush=True)
 
 

@@ -17,9 +17,10 @@ class Side:
     """Our side of every measurement."""
 
     def __init__(self, url: str) -> None:
-        self.jarvis = Jarvis(engine=OpenAIEngine(url, "no-key"), model="bench")
+        self.engine = OpenAIEngine(url, "no-key")
+        self.jarvis = Jarvis(engine=self.engine, model="bench")
         self.events = 0
-        self.jarvis.bus.subscribe(self._count)  # without a subscriber, events would not be made
+        self.jarvis.bus.subscribe(self._count)  # nobody makes events that nobody hears
         self.tools: dict[Tools, Any] = {}
 
     def _count(self, _: object) -> None:
@@ -49,11 +50,12 @@ class Side:
     def definitions(self, fns: Any) -> Any:
         return Toolset(map(action, fns)).definitions()
 
-    def dispatcher(self, fn: Callable[..., Any]) -> Callable[[str], Any]:
-        executor = ToolExecutor([action(fn)], self.jarvis.bus)
+    def dispatcher(self, fn: Callable[..., Any], heard: bool) -> Callable[[str], Any]:
+        executor = ToolExecutor([action(fn)], self.jarvis.bus if heard else None)
         name = fn.__name__
         run: Callable[[ToolCall], Any] = executor.aexecute if name.endswith("async") else executor.execute
         return lambda arguments: run(ToolCall(id="call_1", name=name, arguments=arguments))
 
-    def close(self) -> None:
-        self.jarvis.close()
+    async def aclose(self) -> None:
+        await self.jarvis.aclose()
+        await self.engine.close()

@@ -51,7 +51,7 @@ ROWS = [
         "wall",
         "ms",
         1.0,
-        params={"calls": 32, "tool": "slow", "times": 7},
+        params={"calls": 32, "tool": "slow", "times": 15},
     ),
     Row(
         "parallel_async",
@@ -60,7 +60,7 @@ ROWS = [
         "wall",
         "ms",
         1.1,
-        params={"calls": 32, "tool": "slow_async", "times": 7},
+        params={"calls": 32, "tool": "slow_async", "times": 15},
     ),
     Row(
         "asks",
@@ -70,7 +70,7 @@ ROWS = [
         "/s",
         2.0,
         kind="at least",
-        params={"asks": 64, "latency_ms": 50, "warm": True, "times": 5},
+        params={"asks": 64, "latency_ms": 50, "warm": True, "times": 3},
     ),
     Row(
         "asks_cold",
@@ -108,7 +108,7 @@ ROWS = [
         "cpu",
         "µs",
         15.0,
-        params={"tool": "add", "times": 3},
+        params={"tool": "add", "heard": False, "times": 3},
     ),
     Row(
         "dispatch_async",
@@ -117,7 +117,25 @@ ROWS = [
         "cpu",
         "µs",
         4.0,
-        params={"tool": "add_async", "times": 3},
+        params={"tool": "add_async", "heard": False, "times": 3},
+    ),
+    Row(
+        "heard",
+        "dispatch of a sync tool, its events heard, CPU",
+        "dispatch",
+        "cpu",
+        "µs",
+        15.0,
+        params={"tool": "add", "heard": True, "times": 3},
+    ),
+    Row(
+        "heard_async",
+        "dispatch of an async tool, its events heard, CPU",
+        "dispatch",
+        "cpu",
+        "µs",
+        4.0,
+        params={"tool": "add_async", "heard": True, "times": 3},
     ),
     Row(
         "policy",
