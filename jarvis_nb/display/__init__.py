@@ -73,14 +73,18 @@ def _skills(given: Any) -> Pictures:
     return skills_text(view), skills_html(view)
 
 
+def _explanation(view: Any) -> Pictures:
+    from jarvis_nb.display.flow import draw
+
+    return str(view), draw(view)
+
+
 def _flow(given: Any) -> Pictures:
-    view = given.explain()
-    return str(view), view.to_html()
+    return _explanation(given.explain())
 
 
 def _flow_run(given: Any, *, times: bool = False) -> Pictures:
-    view = given.view(times=times)
-    return str(view), view.to_html()
+    return _explanation(given.view(times=times))
 
 
 def _listing(given: Any) -> Pictures:
@@ -117,6 +121,7 @@ _VIEWS: dict[str, Callable[..., Pictures]] = {
     "Hits": _hits,
     "Skills": _skills,
     "Flow": _flow,
+    "Explanation": _explanation,
     "FlowTrace": _flow_run,
     "Listing": _listing,
     "Jarvis": _jarvis,

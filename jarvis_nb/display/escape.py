@@ -7,33 +7,13 @@ import re
 from html import escape as html_escape
 from typing import Any
 
+from jarvis_nb.core.text import ODD, cut, plain
+
 # A notebook's front end typesets $…$ and \(…\) inside HTML outputs (MathJax), except in code and pre. It does
 # not look across elements: one of its own around each such character keeps the text as it is.
 _MATH = {ord(c): f"<span>{c}</span>" for c in "$\\"}
 
-# What a terminal or a browser would obey, or show nothing for although a model reads it: control characters
-# (not \t and \n), changes of direction, zero-width characters (not the joiners that scripts and emoji need),
-# line separators, tag characters, noncharacters of private protocols.
-_ODD = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
-    "\U000e0000-\U000e007f\ud800-\udfff]"
-)
 _LINES = re.compile(r"\s*\n\s*")
-
-
-def _shown(match: re.Match[str]) -> str:
-    code = ord(match[0])
-    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"  # noqa: PLR2004 - Python's own escapes
-
-
-def plain(text: object) -> str:
-    r"""Return text with control, direction-changing and invisible characters shown, not obeyed.
-
-    Example:
-        >>> plain("a\x1b[31mb")
-        'a\\x1b[31mb'
-    """
-    return _ODD.sub(_shown, str(text).replace("\r\n", "\n"))
 
 
 def one_line(text: object, limit: int = 160, where: str = "") -> str:
@@ -91,18 +71,6 @@ def markdown(text: object) -> str:
     return "".join("\\" + c if c in "\\`*_{}[]()#+-.!|<>$~&" else c for c in plain(text))
 
 
-def cut(text: str, limit: int, where: str = "") -> str:
-    """Return at most ``limit`` characters and say how many are missing and where the whole is.
-
-    Example:
-        >>> cut("abcdef", 3, "reply.output")
-        'abc… 3 more characters (reply.output)'
-    """
-    if len(text) <= limit:
-        return text
-    return f"{text[:limit]}… {len(text) - limit:,} more characters{f' ({where})' if where else ''}"
-
-
 def json_text(value: Any, indent: int | None = None) -> str:
     """Return JSON-ready data as text, non-ASCII as it is."""
     separators = (",", ":") if indent is None else None
@@ -120,7 +88,7 @@ def json_shown(value: Any) -> str:
           "a": "\u202e"
         }
     """
-    return _ODD.sub(lambda match: json.dumps(match[0])[1:-1], json_text(value, 2))
+    return ODD.sub(lambda match: json.dumps(match[0])[1:-1], json_text(value, 2))
 
 
 def arguments_text(arguments: dict[str, Any] | None) -> str:

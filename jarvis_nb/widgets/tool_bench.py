@@ -33,7 +33,7 @@ class ToolBench(View):
         >>> bench = ToolBench(double)
         >>> bench.run({"n": "21"})
         '42'
-        >>> bench.run({})[:62]
+        >>> bench.run({})[:61]
         '{"error":{"code":"invalid_arguments","message":"n: is missing'
     """
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
+from jarvis_nb.core.text import cut, plain
 from jarvis_nb.core.types import dumps
-from jarvis_nb.display.escape import cut, plain
 from jarvis_nb.toolsets.flows.check import problems_of, warnings_of
 from jarvis_nb.toolsets.flows.declaration import Declaration
 from jarvis_nb.toolsets.flows.fits import types_of
@@ -120,9 +120,9 @@ class Explanation:
 
     def to_html(self) -> str:
         """Return it as a static picture."""
-        from jarvis_nb.display.flow import draw
+        from jarvis_nb.display import bundle
 
-        return draw(self)
+        return bundle(self)["text/html"]
 
     def __str__(self) -> str:
         lines = [f"{self.flow}: {self.mark or self.description}"]
