@@ -52,6 +52,8 @@ class Action(BaseTool, Generic[P, R]):
         examples: Iterable[Example] = (),
         category: str = "",
     ) -> None:
+        if isinstance(fn, Action):  # what asked for a person's word asks for it under another name too
+            requires_confirmation = requires_confirmation or fn.spec.requires_confirmation
         fn = _function(fn)
         core = _core(fn)
         self.fn = fn
@@ -235,7 +237,18 @@ class Action(BaseTool, Generic[P, R]):
 
 
 @overload
-def action(fn: Callable[P, R], /) -> Action[P, R]: ...
+def action(
+    fn: Callable[P, R],
+    /,
+    *,
+    name: str = "",
+    description: str = "",
+    timeout: float | None = 30.0,
+    requires_confirmation: bool = False,
+    idempotent: bool = False,
+    examples: Iterable[Example] = (),
+    category: str = "",
+) -> Action[P, R]: ...
 @overload
 def action(
     *,
@@ -266,7 +279,7 @@ def action(fn: Callable[..., Any] | None = None, /, **options: Any) -> Any:
         >>> lookup_order("ORD-5")
         {'order_id': 'ORD-5', 'total_cents': 4200}
     """
-    return functools.partial(Action, **options) if fn is None else Action(fn)
+    return functools.partial(Action, **options) if fn is None else Action(fn, **options)
 
 
 def as_tool(obj: ToolLike | Any) -> BaseTool:

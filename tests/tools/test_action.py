@@ -192,6 +192,16 @@ def test_options():
     assert action(lookup_order.fn).spec.metadata == {}
 
 
+def test_options_beside_the_function():
+    """design.md: `action(fn, name=…)` is `action(name=…)(fn)`: no option is dropped, a confirmation least of all."""
+    erase = action(lookup_order.fn, name="erase", description="Erase.", requires_confirmation=True, timeout=2)
+    assert (erase.name, erase.spec.description, erase.spec.timeout_seconds) == ("erase", "Erase.", 2.0)
+    assert erase.spec.requires_confirmation
+    assert action(erase, name="again").spec.requires_confirmation
+    with pytest.raises(TypeError, match="confirm"):
+        action(lookup_order.fn, confirm=True)
+
+
 @pytest.mark.parametrize(("timeout", "seconds"), [(None, math.inf), (0.5, 0.5), (3, 3.0)])
 def test_timeouts(timeout, seconds):
     assert action(timeout=timeout)(lookup_order.fn).spec.timeout_seconds == seconds
