@@ -447,6 +447,40 @@ def test_registered_tool_by_name():
         assert j.ask_full("x", tools=["answer_tool"]).tool_results[0]["content"] == answer
 
 
+def test_registered_functions_actions_and_instances_by_name():
+    """tools.md 2, 19: whatever is registered is found by name, not only a class."""
+
+    def registered_function(n: int) -> int:
+        """Double."""
+        return 2 * n
+
+    made = {"registered_function": registered_function}
+    made |= {"registered_action": action(registered_function, name="registered_action")}
+    made |= {"registered_instance": CalculatorTool().with_name("registered_instance")}
+    for name, entry in made.items():
+        assert ToolRegistry.register(name)(entry) is entry
+    steps = [
+        call("registered_function", n=1),
+        call("registered_action", n=2),
+        call("registered_instance", expression="6"),
+    ]
+    reply = jarvis(steps, "ok").ask_full("x", tools=list(made))
+    assert [a.content for a in reply.tool_attempts] == ["2", "4", "6"]
+
+
+def test_a_registered_class_that_needs_arguments_says_so():
+    """tools.md 20: a clear error, before any model call."""
+
+    @ToolRegistry.register("needs_a_key")
+    class NeedsKey(CalculatorTool):
+        def __init__(self, key):
+            super().__init__()
+
+    with pytest.raises(InvalidRequest, match=r"NeedsKey\(…\)") as caught:
+        jarvis("x").ask("x", tools=["needs_a_key"])
+    assert caught.value.code == "tool_not_made"
+
+
 def test_duplicate_tools_name_both():
     """tools.md 7."""
     with pytest.raises(ToolsetError) as caught:

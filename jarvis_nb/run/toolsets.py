@@ -25,7 +25,8 @@ class ToolsetHandle:
 
     def __init__(self, jarvis: Jarvis) -> None:
         self._jarvis = weakref.ref(jarvis)
-        self._named: dict[str, BaseTool] = {}
+        self._named: dict[str, tuple[Any, BaseTool]] = {}
+        """Registered name to what is registered and the tool made from it."""
         self._functions: weakref.WeakKeyDictionary[Any, BaseTool] = weakref.WeakKeyDictionary()
         self._kept: dict[tuple[int, ...], tuple[Sequence[BaseTool], Toolset]] = {}
 
@@ -77,11 +78,11 @@ class ToolsetHandle:
         if isinstance(item, BaseTool):
             return item
         if isinstance(item, str):
-            tool_class = ToolRegistry.get(item)
+            entry = ToolRegistry.get(item)
             held = self._named.get(item)
-            if held is None or type(held) is not tool_class:  # first use, or its cell was run again
-                held = self._named[item] = tool_class(**self._wiring(item))
-            return held
+            if held is None or held[0] is not entry:  # first use, or its cell was run again
+                held = self._named[item] = (entry, self._make(item, entry))
+            return held[1]
         from jarvis_nb.tools.action import as_tool
 
         try:
@@ -91,6 +92,20 @@ class ToolsetHandle:
         if made is None:
             made = self._functions[item] = as_tool(item)
         return made
+
+    def _make(self, name: str, entry: Any) -> BaseTool:
+        """Return the tool for what is registered: a class, or a function, action or flow as it is."""
+        if not isinstance(entry, type):
+            return self._tool(entry)
+        try:
+            return entry(**self._wiring(name))
+        except TypeError as error:
+            raise InvalidRequest(
+                f"the tool {name!r} cannot be made from its name: {error}",
+                code="tool_not_made",
+                value=name,
+                hint=f"give an instance: tools=[{entry.__name__}(…)]",
+            ) from error
 
     def _wiring(self, name: str) -> dict[str, Any]:
         jarvis = self._jarvis()

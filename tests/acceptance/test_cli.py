@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 
 from jarvis_nb import Reply
 from jarvis_nb.cli import app
+from jarvis_nb.core.registry import ToolRegistry
 from jarvis_nb.engines.presets import KEY_NAMES, PRESETS
 from jarvis_nb.testing import HANG, StrictServer, chunks, error
 
@@ -241,6 +242,20 @@ def test_23_a_wrong_setting_is_named(toml, said, tmp_path):
 # The other commands.
 
 
+def test_22_tools_are_listed_though_one_is_broken(monkeypatch, tmp_path):
+    """tools.md 22, 2: another package's tool that cannot be imported is a problem of its own."""
+    info = tmp_path / "broken-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: broken\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text("[jarvis_nb.tools]\nbroken = no_such_module:Tool\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(ToolRegistry, "_points", None)
+    done = jarvis("tools", "--json")
+    assert done.exit_code == 0
+    assert "no_such_module" in done.stderr
+    assert {"calculator", "file_read"} <= {row["name"] for row in json.loads(done.stdout)}
+
+
 def test_22_tools():
     """tools.md 22: jarvis tools."""
     done = jarvis("tools")
@@ -249,7 +264,7 @@ def test_22_tools():
         assert name in done.stdout
     rows = json.loads(jarvis("tools", "--json").stdout)
     assert {r["name"]: r["category"] for r in rows}["calculator"] == "math"
-    assert rows[0]["parameters"]["type"] == "object"
+    assert next(r for r in rows if r["name"] == "think")["parameters"]["type"] == "object"
 
 
 def test_22_engines(serve):
