@@ -61,7 +61,7 @@ def table(rows: Iterable[Sequence[str]], *, caption: str = "", head: Sequence[st
     body = "".join(f"<tr>{''.join(map(_cell, row[:-1]))}{_cell(row[-1], _LAST)}</tr>" for row in rows)
     if not body:
         return ""
-    style = f"text-align:left;{DIM};padding:6px 0 2px"
+    style = f"text-align:left;white-space:nowrap;{DIM};padding:6px 0 2px"
     top = f'<caption style="{style}">{prose(caption)}</caption>' if caption else ""
     names = "".join(f'<th scope="col" style="{_CELL};font-weight:normal;{DIM}">{prose(h)}</th>' for h in head)
     first = f"<tr>{names}</tr>" if names else ""

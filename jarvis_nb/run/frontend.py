@@ -23,7 +23,8 @@ def can_input() -> bool:
     """Whether ``input()`` reaches a person."""
     found = kernel()
     if found is not None:
-        if sys.platform == "emscripten":  # JupyterLite's kernel: always with a page, and without ipykernel's flag
+        # JupyterLite's kernel: always with a page, and without ipykernel's flag.
+        if sys.platform == "emscripten":
             return True
         return bool(getattr(found, "_allow_stdin", False))
     return sys.stdin is not None and sys.stdin.isatty()  # pyright: ignore[reportUnnecessaryComparison] - None under pythonw

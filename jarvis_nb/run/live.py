@@ -22,15 +22,21 @@ _shown: OrderedDict[int, tuple[ref[Reply], Any]] = OrderedDict()
 KEPT = 32
 
 
-@contextlib.contextmanager
-def watch(run: Run, *, wanted: bool = True) -> Generator[bool]:
+def watch(run: Run, *, wanted: bool = True) -> contextlib.AbstractContextManager[bool]:
     """Show a run live in its cell, where a person looks; give whether it is shown.
 
     A run inside a watched run (a tool that asks), and each of many at once (``map``), is not.
     """
     if not wanted or _inside.get() or live_kernel() is None:
-        yield False
-        return
+        return _NOBODY
+    return _watched(run)
+
+
+_NOBODY = contextlib.nullcontext(False)
+
+
+@contextlib.contextmanager
+def _watched(run: Run) -> Generator[bool]:
     from jarvis_nb.widgets.live import LiveRun
 
     LiveRun(run)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from jarvis_nb.core.errors import JarvisError
-from jarvis_nb.display.escape import one_line, plain
+from jarvis_nb.display.escape import brief, one_line, plain
 from jarvis_nb.display.ledger import kind_text, ledger, ledger_html, ledger_text
 from jarvis_nb.toolsets.policy import ToolPolicy, resolve
 from jarvis_nb.toolsets.toolset import Toolset
@@ -75,7 +75,7 @@ class PolicyPicker(View):
             {
                 "name": entry.name,
                 "kind": one_line(kind_text(entry), 60),
-                "about": one_line(tool.spec.description, 160),
+                "about": brief(tool.spec.description),
                 "offered": entry.offered,
                 "why": plain(entry.reason).replace("`", ""),
             }

@@ -51,6 +51,7 @@ def _settings(theme: str) -> str:
     for name, content in {
         "@jupyterlab/apputils-extension/notification": {"fetchNews": "false", "checkForUpdates": False},
         "@jupyterlab/apputils-extension/themes": {"theme": theme},
+        "@jupyterlab/notebook-extension/tracker": {"windowingMode": "none"},  # every cell stands in the page
     }.items():
         file = root / f"{name}.jupyterlab-settings"
         file.parent.mkdir(parents=True, exist_ok=True)
