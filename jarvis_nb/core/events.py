@@ -167,11 +167,13 @@ class EventBus:
         room = [MAX_VALUES]
         for key, value in data.items():
             kind = type(value)
-            if not (kind in _ATOMS or (kind is str and len(value) <= MAX_TEXT)):
+            if not (kind is str and len(value) <= MAX_TEXT) and kind not in _ATOMS:
                 data[key] = _bounded(value, 0, room)
         self._deliver(self._record(event_type, data))
 
     def _record(self, event_type: EventType, payload: dict[str, Any]) -> Event:
+        if self._parent is not None and not self.record_history:
+            return self._parent._record(event_type, payload)  # noqa: SLF001 - a bus like this one
         # The locks are held one inside the other: what a bus records is in the order of its numbers,
         # although the outermost bus gives them out.
         with self._lock:
