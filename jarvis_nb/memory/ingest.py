@@ -79,6 +79,12 @@ def index(
         InvalidRequest: ``no_such_path``; ``not_indexable``: the one file that was named cannot be indexed.
         MemoryBackendError: The memory cannot be written, or does not keep track of files.
     """
+    if not isinstance(path, str | os.PathLike):  # pyright: ignore[reportUnnecessaryIsInstance] - the caller's word
+        raise InvalidRequest(
+            f"the path to index is {path!r:.100}",
+            value=path,
+            hint="give one file or directory; call again for another",
+        )
     shown = os.fspath(path)
     root = Path(os.path.realpath(path))
     known = backend.indexed()

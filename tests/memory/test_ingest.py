@@ -7,6 +7,7 @@ import pytest
 from jarvis_nb.core.errors import InvalidRequest, MemoryBackendError
 from jarvis_nb.core.events import EventBus, EventType
 from jarvis_nb.memory.base import MemoryBackend
+from jarvis_nb.memory.handle import MemoryHandle
 from jarvis_nb.memory.ingest import IndexReport, index
 from jarvis_nb.memory.sqlite import SQLiteMemory
 
@@ -269,3 +270,10 @@ def test_report_is_plain_data():
     assert IndexReport().to_dict() == {
         "added": [], "updated": [], "unchanged": [], "removed": [], "skipped": {}, "chunks": 0,
     }  # fmt: skip
+
+
+@pytest.mark.parametrize("path", [["a.md", "b.md"], None, 5])
+def test_16_what_is_no_path_is_told(path):
+    """tools.md 16: j.memory.index(path)."""
+    with pytest.raises(InvalidRequest, match="one file or directory"):
+        MemoryHandle().index(path)
