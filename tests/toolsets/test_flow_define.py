@@ -490,3 +490,11 @@ def test_limits_that_cannot_be(options):
     with pytest.raises(FlowError) as caught:
         Flow("orders", "Look up orders.", **options)
     assert caught.value.code == "invalid_option"
+
+
+@pytest.mark.parametrize("inputs", [["order_id"], "order_id", str, 5])
+def test_inputs_are_a_dict_of_names_and_types(inputs):
+    """flows.md: a mistake of the author's is a FlowError in the cell that makes it."""
+    with pytest.raises(FlowError, match='order_id": str') as caught:
+        Flow("f", "A flow.", inputs=inputs)
+    assert caught.value.code == "invalid_input"

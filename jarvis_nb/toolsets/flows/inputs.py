@@ -32,6 +32,9 @@ def parameters_of(flow: str, inputs: Mapping[str, Any]) -> Schema:
         >>> parameters_of("f", {"order_id": str, "percent": (int, 10)})["required"]
         ['order_id']
     """
+    if not isinstance(inputs, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance] - the author's word
+        hint = 'give a dict of names and types: {"order_id": str}'
+        raise FlowError(flow, [Problem("invalid_input", f"inputs is {inputs!r:.100}", hint=hint)])
     problems: list[Problem] = []
     annotated: list[inspect.Parameter] = []
     properties: dict[str, Schema] = {}
