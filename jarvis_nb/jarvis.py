@@ -252,7 +252,8 @@ class Jarvis(Pictured):
             if not run.reply.pending:
                 await agent.run(run)
 
-        return await self._carry_out(run, body)
+        with watch(run) as run.streaming:
+            return await self._carry_out(run, body)
 
     # The one body of them all.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from typing import Any
 
@@ -113,8 +114,9 @@ class CardView:
 def card(reply: Reply) -> CardView:
     """Return the view of a reply."""
     by_round: dict[int, list[CallView]] = {}
+    asks = _asks(reply)
     for position, attempt in enumerate(reply.tool_attempts):
-        by_round.setdefault(attempt.round, []).append(_call(attempt, position, reply))
+        by_round.setdefault(attempt.round, []).append(_call(attempt, position, reply, asks))
     rounds = tuple(_round(reply, n, by_round.get(n, [])) for n in range(1, len(reply.model_calls) + 1))
     works = [("model", r.started, r.seconds, "") for r in rounds]
     works += [(c.name, c.started, c.seconds, c.mark) for calls in by_round.values() for c in calls]
@@ -214,7 +216,7 @@ def _change(reply: Reply, number: int) -> str:
     return "; ".join(parts + ([f"now offered: {', '.join(gained)}"] if gained else []))
 
 
-def _call(attempt: Attempt, position: int, reply: Reply) -> CallView:
+def _call(attempt: Attempt, position: int, reply: Reply, asks: dict[str, dict[str, Any]]) -> CallView:
     where = f"reply.tool_attempts[{position}]"
     if attempt.error is not None:
         result = attempt.error.message
@@ -227,11 +229,33 @@ def _call(attempt: Attempt, position: int, reply: Reply) -> CallView:
         attempt.status,
         CALL_WORDS.get(attempt.status, attempt.status),
         result,
-        tuple(_call_facts(attempt, where, reply)),
+        tuple(_call_facts(attempt, where, reply, asks)),
         tuple(map(_step, attempt.steps or ())),
         where,
         attempt.started,
         attempt.seconds,
+    )
+
+
+def _asks(reply: Reply) -> dict[str, dict[str, Any]]:
+    """Return the arguments of each call as the transcript has them: a person may have run it with others."""
+    found: dict[str, dict[str, Any]] = {}
+    for call in (call for message in reply.messages for call in message.tool_calls or ()):
+        try:
+            given = json.loads(call.arguments) if isinstance(call.arguments, str) else call.arguments
+        except ValueError:
+            continue  # the attempt says what was sent
+        if isinstance(given, dict):
+            found[call.id] = given
+    return found
+
+
+def _differs(asked: dict[str, Any], ran: dict[str, Any]) -> bool:
+    """Whether a call ran with other values than it was asked with; a lossless reading of one is no other."""
+    return any(
+        key not in ran or (value is not None and str(value).casefold() != str(ran[key]).casefold())
+        for key, value in asked.items()
+        if not isinstance(value, dict | list | float)
     )
 
 
@@ -245,7 +269,7 @@ def _step(step: dict[str, Any]) -> StepView:
     )
 
 
-def _call_facts(attempt: Attempt, where: str, reply: Reply) -> list[Fact]:
+def _call_facts(attempt: Attempt, where: str, reply: Reply, asks: dict[str, dict[str, Any]]) -> list[Fact]:
     found: list[tuple[str, str, str]] = []
     if attempt.tool.source:
         found.append(("source", attempt.tool.source, "tool.source"))
@@ -253,6 +277,9 @@ def _call_facts(attempt: Attempt, where: str, reply: Reply) -> list[Fact]:
         found.append(("asked for", attempt.raw_name, "raw_name"))
     if attempt.raw_arguments is not None:
         found.append(("sent as", attempt.raw_arguments, "raw_arguments"))
+    asked = asks.get(attempt.call_id)
+    if asked is not None and attempt.ran and _differs(asked, attempt.arguments or {}):
+        found.append(("the model asked for", arguments_text(asked), "arguments"))
     if attempt.provider_id is not None:
         found.append(("provider's id", attempt.provider_id, "provider_id"))
     if attempt.by:

@@ -20,6 +20,8 @@ CALLS_BUDGET = 9_000
 EXCHANGES_BUDGET = 10_000
 """Characters of what was sent and received, together."""
 STEPS = 40
+MOST_CALLS = 300
+MOST_ROUNDS = 60
 OPEN_ROUNDS = 6
 """Rounds that stand open; those between are folded when there are more."""
 
@@ -55,19 +57,27 @@ def _answer(view: CardView) -> str:
 def _rounds(view: CardView, *, times: bool) -> str:
     if not view.ledger and not any(r.calls or r.repairs for r in view.rounds):
         return ""  # a question and its answer: one round, nothing to tell
-    fold = max(200, min(FOLD, CALLS_BUDGET // max(1, sum(len(r.calls) for r in view.rounds))))
-    drawn = [_round(r, fold, times=times) for r in view.rounds]
+    calls = sum(len(r.calls) for r in view.rounds)
+    fold = max(200, min(FOLD, CALLS_BUDGET // max(1, calls)))
+    most = calls if calls <= MOST_CALLS else max(3, MOST_CALLS // len(view.rounds))
+    shown = (
+        view.rounds if len(view.rounds) <= MOST_ROUNDS else (*view.rounds[: MOST_ROUNDS - 1], view.rounds[-1])
+    )
+    drawn = [_round(r, fold, most, times=times) for r in shown]
     if len(drawn) <= OPEN_ROUNDS:
         return "".join(drawn)
     middle = drawn[OPEN_ROUNDS - 2 : -1]
-    calls = sum(len(r.calls) for r in view.rounds[OPEN_ROUNDS - 2 : -1])
-    folded = blocks.details(
-        prose(f"{count(len(middle), 'round')} more, {count(calls, 'call')}"), "".join(middle)
-    )
-    return "".join(drawn[: OPEN_ROUNDS - 2]) + folded + drawn[-1]
+    if len(view.rounds) > len(shown):
+        middle.append(
+            blocks.dim(f"… {len(view.rounds) - len(shown):,} more rounds (reply.offers, reply.tool_attempts)")
+        )
+    rounds = view.rounds[OPEN_ROUNDS - 2 : -1]
+    inside = sum(len(r.calls) for r in rounds)
+    title = prose(f"{count(len(rounds), 'round')} more, {count(inside, 'call')}")
+    return "".join(drawn[: OPEN_ROUNDS - 2]) + blocks.details(title, "".join(middle)) + drawn[-1]
 
 
-def _round(view: RoundView, fold: int, *, times: bool) -> str:
+def _round(view: RoundView, fold: int, most: int, *, times: bool) -> str:
     asked = count(len(view.calls), "call") if view.calls else "answered"
     together = " together" if len(view.calls) > 1 else ""
     why = f" ({ticked(one_line(view.reason, 200))})" if view.reason else ""
@@ -76,7 +86,10 @@ def _round(view: RoundView, fold: int, *, times: bool) -> str:
     head = f"Round {view.number} · {choice} · {prose(' · '.join(t for t in tail if t))}"
     change = f" · {prose(one_line(view.change, 200))}" if view.change else ""
     repairs = "".join(blocks.line(prose(f"mended: {one_line(r, 400)}")) for r in view.repairs[:20])
-    return blocks.heading(head + change) + repairs + "".join(_call(c, fold, times=times) for c in view.calls)
+    calls = "".join(_call(c, fold, times=times) for c in view.calls[:most])
+    left = len(view.calls) - most
+    more = blocks.dim(f"… {count(left, 'more call')}, from {view.calls[most].where} on") if left > 0 else ""
+    return blocks.heading(head + change) + repairs + calls + more
 
 
 def _call(view: CallView, fold: int, *, times: bool) -> str:
@@ -156,7 +169,7 @@ def _exchange(view: CardView) -> str:
         shown = cut(view.tools, min(FOLD, left), "reply.definitions")
         parts.append(blocks.details("Tools, with every request that offers them", pre(shown)))
         left -= len(shown)
-    for r in view.rounds:
+    for r in view.rounds[:MOST_ROUNDS]:
         limit = max(100, min(FOLD, left // 3))
         sent = cut(r.sent, limit, f"reply.request({r.number})")
         received = cut(r.received, limit, f"reply.model_calls[{r.number - 1}].response")
@@ -164,5 +177,11 @@ def _exchange(view: CardView) -> str:
         body = blocks.dim(new) + pre(sent) + blocks.dim("received") + pre(received)
         parts.append(blocks.details(f"Round {r.number}", body))
         left -= len(sent) + len(received)
+    if len(view.rounds) > MOST_ROUNDS:
+        parts.append(
+            blocks.dim(
+                f"… {len(view.rounds) - MOST_ROUNDS:,} more rounds (reply.request(n), reply.model_calls)"
+            )
+        )
     inner = f'<div style="padding-left:12px">{"".join(parts)}</div>'
     return blocks.details("Exactly what was sent and received", inner)

@@ -7,6 +7,8 @@ from jarvis_nb.display.escape import cut, one_line, plain
 from jarvis_nb.display.ledger import ledger_lines
 from jarvis_nb.display.timeline import timeline_lines
 
+MOST = 200
+"""Lines of calls."""
 ANSWER = 4000
 """Characters of the answer."""
 
@@ -14,8 +16,9 @@ ANSWER = 4000
 def card_text(view: CardView, *, times: bool = False) -> str:
     """Return the card, one line a call."""
     lines = [one_line(view.question), *ledger_lines(view.ledger)]
-    for round_ in view.rounds:
-        lines += _round(round_)
+    told = [line for round_ in view.rounds for line in _round(round_)]
+    lines += told[:MOST]
+    lines += [f"  … {len(told) - MOST:,} more lines (reply.tool_attempts)"] if len(told) > MOST else []
     lines += [one_line(f"  from memory: {i}") for i in view.injected[:20]]
     lines += [one_line(f"  warning: {w}") for w in view.warnings[:20]]
     if times and view.timeline:

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sanitizers import GITHUB, github, strict
 
-from jarvis_nb import Jarvis, Reply
+from jarvis_nb import Approve, Jarvis, Reply
 from jarvis_nb.display import bundle
 from jarvis_nb.display.escape import cut, markdown, plain, prose
 from jarvis_nb.display.schema import type_text
@@ -190,6 +190,30 @@ def test_06_many_tools_and_rounds_are_folded():
     html = samples.odd_reply("x", 300)._repr_mimebundle_()["text/html"]
     assert "… 100 more tools (reply.offers[0].entries)" in html
     assert "96 rounds more" in html
+
+
+def test_04_ten_thousand_calls_make_a_bounded_card():
+    """notebook.md 4 and 7: the card says where the rest is."""
+    reply = samples.odd_reply("x", 10_000)
+    shown = bundle(reply)
+    assert len(shown["text/html"]) < 600_000
+    assert len(shown["text/plain"]) < 40_000
+    assert "more rounds (reply.offers, reply.tool_attempts)" in shown["text/html"]
+    assert "more lines (reply.tool_attempts)" in shown["text/plain"]
+
+
+def test_06_a_call_that_ran_with_other_arguments_says_so():
+    """notebook.md 6 and 12: what a person changed at the gate stands on the card; a lossless reading does not."""
+
+    def card(arguments, **options):
+        script = [call("refund", **arguments), "Done."]
+        return strict(
+            bundle(samples.jarvis(script, tools=[samples.refund], **options).ask_full("Go"))["text/html"]
+        ).text
+
+    edited = card({"order_id": "A", "cents": 420}, approve=lambda _: Approve({"order_id": "A", "cents": 7}))
+    assert 'the model asked fororder_id="A", cents=420' in edited
+    assert "the model asked for" not in card({"order_id": "A", "cents": "420"}, approve=lambda _: Approve())
 
 
 @pytest.mark.parametrize(

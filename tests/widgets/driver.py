@@ -46,6 +46,9 @@ class Said:
         return shown
 
 
+OLDEST = "6.31.0"
+"""The oldest ipykernel that is supported."""
+
 Reaction = Callable[["Kernel", dict[str, Any]], None]
 
 

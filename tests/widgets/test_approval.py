@@ -1,16 +1,11 @@
 """Approval while a cell runs, sync and awaited, on the oldest and the newest ipykernel: notebook.md 12 and 13."""
 
 import signal
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
-from driver import Kernel, kernel
+from driver import OLDEST, Kernel, kernel
 
 pytestmark = pytest.mark.slow
-
-OLDEST = "6.31.0"
 
 SETUP = """
 import ipykernel, time
@@ -28,23 +23,6 @@ def tell(r):
     print([(a.status, a.arguments, a.error and a.error.message) for a in r.tool_attempts], ran)
 """
 ASKS = {"sync": "r = make().ask_full('Go'); tell(r)", "awaited": "r = await make().aask_full('Go'); tell(r)"}
-
-
-@pytest.fixture(scope="session")
-def oldest(tmp_path_factory):
-    """A directory with ipykernel 6.31 in it, which stands before the installed one."""
-    target = Path(tmp_path_factory.getbasetemp().parent) / f"ipykernel-{OLDEST}"
-    if not (target / "ipykernel").is_dir():
-        install = [sys.executable, "-m", "pip", "install", "-q", "--disable-pip-version-check", "--no-deps"]
-        done = subprocess.run(
-            [*install, "--target", str(target), f"ipykernel=={OLDEST}", "nest-asyncio"],
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        if done.returncode:
-            pytest.skip(f"ipykernel {OLDEST} cannot be installed beside the newest: {done.stderr[-200:]}")
-    return {"PYTHONPATH": str(target)}
 
 
 @pytest.fixture(scope="module", params=["newest", "newest, subshell", "oldest"])
