@@ -13,6 +13,9 @@ from jarvis_nb.engines.base import Request
 from jarvis_nb.engines.retry import STATUSES, PassingFailure, retry_after
 from jarvis_nb.engines.transport import Timeouts, TransportError
 
+SHORT_KEY = 8
+"""Characters of a key below which it is cut out as a whole word only."""
+
 SHOWN = 400
 """Characters of a server's words that an error shows."""
 
@@ -81,7 +84,10 @@ class Host(NamedTuple):
     def clean(self, text: str) -> str:
         """Return a text without keys."""
         for secret in self.secrets:
-            text = text.replace(secret, "***")
+            if len(secret) < SHORT_KEY:  # a stand-in such as "k" or "none": no word is broken where it occurs
+                text = re.sub(rf"(?<!\w){re.escape(secret)}(?!\w)", "***", text)
+            else:
+                text = text.replace(secret, "***")
         return re.sub(BEARER, "***", text)
 
 

@@ -197,6 +197,17 @@ def test_secrets_are_cut_out_of_texts():
     assert "hunter2" not in repr(HOST)
 
 
+@pytest.mark.parametrize("key", ["k", "none", "test", "a.b"])
+def test_a_stand_in_for_a_key_breaks_no_words(key):
+    """wire.md, Requests: local servers get keys such as `none`; what they say stays readable."""
+    host = HOST._replace(secrets=(key,))
+    assert (
+        host.clean("a task of the latest kind, nonetheless; axb")
+        == "a task of the latest kind, nonetheless; axb"
+    )
+    assert host.clean(f"the key {key!r} ({key}) is wrong") == "the key '***' (***) is wrong"
+
+
 def test_the_biggest_messages_count_calls_and_parts():
     call = ToolCall("c", "f", {"text": "x" * 50})
     image = [{"type": "image_url", "image_url": {"url": "data:" + "x" * 500}}, {"type": "text", "text": "hi"}]
