@@ -5,7 +5,7 @@ PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3.14 python3; 
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test lint docs notebooks binder binder-pins bench clean
+.PHONY: demo test lint docs lite notebooks binder binder-pins bench clean
 
 demo: $(VENV)/demo.ok
 	$(BIN)/jarvis ask --engine local --agent orchestrator --tools calculator,think "What is 15% of 340?"
@@ -36,6 +36,9 @@ docs: $(VENV)/docs.ok
 	$(BIN)/python -m sphinx -W --keep-going -q -b html docs site/html
 	@echo "open site/html/index.html"
 
+lite: $(VENV)/lite.ok
+	$(BIN)/python scripts/lite.py $(ARGS)
+
 $(VENV)/python.ok:
 	@test -n "$(PYTHON)" || { echo "jarvis_nb needs Python 3.11 to 3.14: install one, or say make PYTHON=/path/to/python3"; exit 1; }
 	$(PYTHON) -m venv $(VENV)
@@ -51,6 +54,10 @@ $(VENV)/dev.ok: $(VENV)/python.ok pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
 	$(BIN)/jarvis models fetch
 	scripts/chromium.sh
+	@touch $@
+
+$(VENV)/lite.ok: $(VENV)/python.ok pyproject.toml
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[lite]'
 	@touch $@
 
 $(VENV)/docs.ok: $(VENV)/python.ok pyproject.toml

