@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 CHROMIUM = Path("/usr/bin/chromium")
 FLAGS = [
@@ -37,6 +37,11 @@ SAVE = """async ([path, content]) => {
     await window.jupyterapp.serviceManager.contents.save(path, {type: 'notebook', format: 'json', content});
 }"""
 CELLS = "window.jupyterapp.shell.currentWidget.content.widgets.map(cell => cell.model.toJSON())"
+CLOSE = """async () => {
+    const panel = window.jupyterapp.shell.currentWidget;
+    await panel.sessionContext.shutdown();
+    panel.dispose();
+}"""
 RUN = """index => {
     const panel = window.jupyterapp.shell.currentWidget;
     const cell = panel.content.widgets[index];
@@ -63,9 +68,13 @@ def served(site: Path) -> Iterator[str]:
 
 
 class _Quiet(SimpleHTTPRequestHandler):
-    extensions_map = {**SimpleHTTPRequestHandler.extensions_map, ".wasm": "application/wasm", ".mjs": "text/javascript"}
+    extensions_map: ClassVar = {
+        **SimpleHTTPRequestHandler.extensions_map,
+        ".wasm": "application/wasm",
+        ".mjs": "text/javascript",
+    }
 
-    def log_message(self, format: str, *args: Any) -> None:
+    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the base's signature
         """Say nothing."""
 
 
@@ -96,9 +105,18 @@ class Lite:
         content = {
             "nbformat": 4,
             "nbformat_minor": 5,
-            "metadata": {"kernelspec": {"name": "python", "display_name": "Python (Pyodide)", "language": "python"}},
+            "metadata": {
+                "kernelspec": {"name": "python", "display_name": "Python (Pyodide)", "language": "python"}
+            },
             "cells": [
-                {"cell_type": "code", "id": f"c{n}", "metadata": {}, "outputs": [], "execution_count": None, "source": cell}
+                {
+                    "cell_type": "code",
+                    "id": f"c{n}",
+                    "metadata": {},
+                    "outputs": [],
+                    "execution_count": None,
+                    "source": cell,
+                }
                 for n, cell in enumerate(cells)
             ],
         }
@@ -118,6 +136,10 @@ class Lite:
             box.press("Enter")
         self.page.wait_for_function("window.cellDone", timeout=CELL_SECONDS * 1000)
         return self.page.evaluate(CELLS)[index]["outputs"]
+
+    def close(self) -> None:
+        """Close the notebook in front, and its kernel."""
+        self.page.evaluate(CLOSE)
 
     def cells(self) -> list[dict[str, Any]]:
         return self.page.evaluate(CELLS)
