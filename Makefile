@@ -5,10 +5,13 @@ PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3.14 python3; 
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test lint docs lite notebooks binder binder-pins bench clean
+.PHONY: demo lab test lint docs lite notebooks binder binder-pins bench clean
 
 demo: $(VENV)/demo.ok
 	$(BIN)/jarvis ask --engine local --agent orchestrator --tools calculator,think "What is 15% of 340?"
+
+lab: $(VENV)/lab.ok
+	$(BIN)/jupyter lab notebooks/01-first-question.ipynb
 
 test: $(VENV)/dev.ok
 	$(BIN)/python -m pytest $(ARGS)
@@ -58,6 +61,10 @@ $(VENV)/dev.ok: $(VENV)/python.ok pyproject.toml
 
 $(VENV)/lite.ok: $(VENV)/python.ok pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[lite]'
+	@touch $@
+
+$(VENV)/lab.ok: $(VENV)/demo.ok
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check jupyterlab 'ipykernel>=7.4'
 	@touch $@
 
 $(VENV)/docs.ok: $(VENV)/python.ok pyproject.toml
