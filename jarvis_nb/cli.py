@@ -188,17 +188,14 @@ def _policy(visible: str | None, hidden: str | None, require: str | None) -> dic
 def tools(as_json: AsJson = False) -> None:
     """List the tools there are, with their parameters."""
     with exit_codes(), _jarvis() as jarvis:
-        from jarvis_nb.core.registry import ToolRegistry
-
-        rows: list[dict[str, Any]] = []
-        for name in ToolRegistry.keys():  # noqa: SIM118 - not a dict
-            try:
-                spec = jarvis.toolsets.resolve([name])[0].spec
-            except JarvisError as error:  # another package's tool does not hide the others
-                err.print(f"[yellow]problem[/]: {escape(str(error))}")
-                continue
-            row = {"category": spec.category, "description": spec.description, "parameters": spec.parameters}
-            rows.append({"name": name, **row})
+        found, problems = jarvis.toolsets.registered()
+        specs = {name: tool.spec for name, tool in found.items()}
+        rows = [
+            {"name": n, "category": s.category, "description": s.description, "parameters": s.parameters}
+            for n, s in specs.items()
+        ]
+        for problem in problems:
+            err.print(f"[yellow]problem[/]: {escape(str(problem))}")
         _print_rows(
             rows, {"name": "name", "category": "category", "description": "description"}, as_json=as_json
         )

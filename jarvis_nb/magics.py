@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import json
 import shlex
+import sys
 from argparse import ArgumentParser, Namespace
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -166,13 +167,15 @@ class JarvisMagics:
         return self._own[""]
 
     def _tools(self) -> Toolset:
-        from jarvis_nb.core.registry import ToolRegistry
         from jarvis_nb.toolsets.toolset import Toolset
 
         j = self._jarvis()
+        found, problems = j.toolsets.registered()
+        for problem in problems:  # another package's tool does not hide the others
+            sys.stderr.write(f"problem: {problem}\n")
         own = {tool.name: tool for tool in j.tools}
-        registered = [name for name in ToolRegistry.keys() if name not in own]  # noqa: SIM118 - not a dict
-        return Toolset([*j.toolsets.resolve(registered), *own.values()])
+        others = {tool.name: tool for tool in found.values() if tool.name not in own}
+        return Toolset([*others.values(), *own.values()])
 
     def _memory(self) -> Listing:
         from jarvis_nb.display.lists import Listing

@@ -447,6 +447,13 @@ def test_registered_tool_by_name():
         assert j.ask_full("x", tools=["answer_tool"]).tool_results[0]["content"] == answer
 
 
+@pytest.fixture
+def registry(monkeypatch):
+    """What a test registers goes with it."""
+    monkeypatch.setattr(ToolRegistry, "_entries", dict(ToolRegistry._entries))
+
+
+@pytest.mark.usefixtures("registry")
 def test_registered_functions_actions_and_instances_by_name():
     """tools.md 2, 19: whatever is registered is found by name, not only a class."""
 
@@ -468,6 +475,7 @@ def test_registered_functions_actions_and_instances_by_name():
     assert [a.content for a in reply.tool_attempts] == ["2", "4", "6"]
 
 
+@pytest.mark.usefixtures("registry")
 def test_a_registered_class_that_needs_arguments_says_so():
     """tools.md 20: a clear error, before any model call."""
 
@@ -479,6 +487,11 @@ def test_a_registered_class_that_needs_arguments_says_so():
     with pytest.raises(InvalidRequest, match=r"NeedsKey\(…\)") as caught:
         jarvis("x").ask("x", tools=["needs_a_key"])
     assert caught.value.code == "tool_not_made"
+    j = jarvis("x")
+    tools, problems = j.toolsets.registered()
+    assert "calculator" in tools
+    assert "needs_a_key" not in tools
+    assert [problem.code for problem in problems] == ["tool_not_made"]
 
 
 def test_duplicate_tools_name_both():

@@ -7,7 +7,7 @@ import weakref
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from jarvis_nb.core.errors import InvalidRequest, close_names
+from jarvis_nb.core.errors import InvalidRequest, JarvisError, close_names
 from jarvis_nb.core.registry import ToolRegistry
 from jarvis_nb.run.options import check_list
 from jarvis_nb.tools.base import BaseTool, ToolContext
@@ -92,6 +92,17 @@ class ToolsetHandle:
         if made is None:
             made = self._functions[item] = as_tool(item)
         return made
+
+    def registered(self) -> tuple[dict[str, BaseTool], list[JarvisError]]:
+        """Return every registered tool by its name, and what is wrong with those that cannot be made."""
+        tools: dict[str, BaseTool] = {}
+        problems: list[JarvisError] = []
+        for name in ToolRegistry.keys():  # noqa: SIM118 - not a dict
+            try:
+                tools[name] = self._tool(name)
+            except JarvisError as error:
+                problems.append(error)
+        return tools, problems
 
     def _make(self, name: str, entry: Any) -> BaseTool:
         """Return the tool for what is registered: a class, or a function, action or flow as it is."""
