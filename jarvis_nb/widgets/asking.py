@@ -85,6 +85,17 @@ def clear_records(call_ids: Collection[str]) -> None:
     _records[:] = [one for one in _records if one[0] == here and one[1] not in call_ids]
 
 
+async def wait_for(gate: ApprovalGate, *, heard: bool = False) -> Decision | None:
+    """Wait for the answer to a gate that stands somewhere already; None where none can come.
+
+    Args:
+        gate: The gate.
+        heard: The page it stands in is known to run its script.
+    """
+    gate.heard = gate.heard or heard
+    return await _wait(gate, asyncio.get_running_loop())
+
+
 async def _wait(gate: ApprovalGate, loop: asyncio.AbstractEventLoop) -> Decision | None:
     """Wait for an answer from the page; None where the page will not give one."""
     kernel = live_kernel()

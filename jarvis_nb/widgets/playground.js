@@ -8,7 +8,8 @@ const playground = {
     if (data.run) run_view.load(state.live, data.run);
   },
   change(state, change) {
-    if (change.is === 'step') for (const one of change.changes) run_view.change(state.live, one);
+    if (change.is === 'gate') state.gate = change.gate && state.gate ? Object.assign(state.gate, change.gate) : change.gate;
+    else if (change.is === 'step') for (const one of change.changes) run_view.change(state.live, one);
     else if (change.is === 'playground') { playground.load(state, { ...state, ...change }); }
     else Object.assign(state, change);
   },
@@ -31,7 +32,14 @@ const playground = {
     const middle = el('div');
     const live = el('div');
     const card = el('div', { class: 'jnb-static' });
-    root.append(top, middle, live, card);
+    const gateAt = el('div');
+    root.append(top, middle, live, gateAt, card);
+    let asked = null;
+    const paintGate = () => {
+      if (!state.gate) { asked = null; gateAt.replaceChildren(); return; }
+      if (!asked) asked = gate.draw(gateAt, model, state.gate);
+      asked.all();
+    };
     const pick = picker.draw(middle, model, state);
     let running = null;
     let about;
@@ -53,11 +61,12 @@ const playground = {
       if (card.dataset.html !== state.html) { card.dataset.html = state.html || ''; card.innerHTML = state.html || ''; }  // our own card, escaped where it was made
     };
     return {
-      all() { pick.all(); paint(); },
+      all() { pick.all(); paint(); asked = null; gateAt.replaceChildren(); paintGate(); },
       some(changes) {
         for (const change of changes) {
           if (change.is === 'step') running?.some(change.changes);
-          else if (change.is === 'playground') { pick.all(); paint(); }
+          else if (change.is === 'gate') paintGate();
+          else if (change.is === 'playground') { pick.all(); paint(); paintGate(); }
           else pick.all();
         }
       },

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, ClassVar
 
+from jarvis_nb.core.approval import ApprovalRequest, Decision, Deny
 from jarvis_nb.core.bridge import run_sync
 from jarvis_nb.core.errors import JarvisError
 from jarvis_nb.core.events import EventBus
@@ -14,6 +16,7 @@ from jarvis_nb.jarvis import Jarvis
 from jarvis_nb.reply import Reply
 from jarvis_nb.run.live import unwatched
 from jarvis_nb.tools.base import ToolContext
+from jarvis_nb.widgets.gate import ApprovalGate
 from jarvis_nb.widgets.picker import PolicyPicker
 from jarvis_nb.widgets.run_view import RunView
 
@@ -37,7 +40,7 @@ class Playground(PolicyPicker):
         'It is 4.'
     """
 
-    parts: ClassVar[tuple[str, ...]] = ("picker", "run_view", "playground")
+    parts: ClassVar[tuple[str, ...]] = ("picker", "run_view", "gate", "playground")
 
     def __init__(
         self,
@@ -55,6 +58,7 @@ class Playground(PolicyPicker):
         self._question = question
         self._run: RunView | None = None
         self._failure = ""
+        self._gate: ApprovalGate | None = None
 
     def run(self, question: str, *, engine: str = "", agent: str = "") -> Reply | None:
         """Ask with the chosen tools and policy, and show the run; None where the request cannot be carried out."""
@@ -100,15 +104,41 @@ class Playground(PolicyPicker):
 
     def receive(self, message: Mapping[str, Any]) -> None:
         """Do what a person asked for on the page."""
-        if message.get("op") != "ask":
+        if message.get("op") == "answer" and self._gate is not None:
+            self._gate.receive(message)
+        elif message.get("op") != "ask":
             super().receive(message)
         elif str(message.get("question") or "").strip():
-            agent = str(message.get("agent") or "")
-            self.run(
-                str(message["question"]),
-                engine=str(message.get("engine") or ""),
-                agent=agent if agent in AGENTS else "",
-            )
+            agent, engine = (str(message.get(key) or "") for key in ("agent", "engine"))
+            with self._asking_here():
+                self.run(str(message["question"]), engine=engine, agent=agent if agent in AGENTS else "")
+
+    @contextmanager
+    def _asking_here(self) -> Generator[None]:
+        """Ask about calls in the playground itself: a run that a click began has no cell for a gate."""
+        kept = self.jarvis.approve
+        if kept == "ask":
+            self.jarvis.approve = self._decide
+        try:
+            yield
+        finally:
+            self.jarvis.approve = kept
+
+    async def _decide(self, request: ApprovalRequest) -> Decision:
+        from jarvis_nb.widgets.asking import wait_for
+
+        gate = self._gate = ApprovalGate(request)
+        gate.woken = self._gate_changed
+        self._gate_changed()
+        try:
+            decision = await wait_for(gate, heard=True)
+        finally:
+            self._gate = None
+            self._gate_changed()
+        return decision or Deny("nobody can be asked from a playground in this kernel")
+
+    def _gate_changed(self) -> None:
+        self.send([{"is": "gate", "gate": None if self._gate is None else self._gate.state()}])
 
     def _run_state(self) -> dict[str, Any]:
         return {
@@ -118,6 +148,7 @@ class Playground(PolicyPicker):
             "agents": list(AGENTS),
             "failure": plain(self._failure),
             "run": None if self._run is None else self._run.state(),
+            "gate": None if self._gate is None else self._gate.state(),
             "html": "" if self.reply is None else bundle(self.reply)["text/html"],
         }
 

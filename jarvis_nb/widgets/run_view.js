@@ -28,6 +28,8 @@ const run_view = {
     const nodes = new Map();
     const dirty = new Set();
     let whole = false;
+    let atEnd = true;
+    list.addEventListener('scroll', () => { atEnd = list.scrollHeight - list.scrollTop - list.clientHeight < 60; });
     let frame = 0;
 
     const section = (number) => {
@@ -96,7 +98,6 @@ const run_view = {
       const calls = whole ? state.calls.values() : [...dirty].filter((k) => k[0] === 'call').map((k) => state.calls.get(k[1]));
       for (const call of calls) if (call && call.name) paintCall(call, later);
       later.forEach((fragment, round) => section(round).append(fragment));
-      const end = list.scrollHeight - list.scrollTop - list.clientHeight < 60;
       whole = false;
       dirty.clear();
       const run = state.run;
@@ -105,7 +106,7 @@ const run_view = {
       const facts = run.mark === '▶' ? ['running', counted, run.facts] : [run.status, run.facts];
       setText(status, `${run.mark || ''} ${[...facts, run.warning ? `⚠ ${run.warning}` : ''].filter(Boolean).join(' · ')}`);
       setText(answer, run.answer || (run.problem ? `${run.mark} ${run.problem}` : ''));
-      if (end) list.scrollTop = list.scrollHeight;
+      if (atEnd && later.size) list.scrollTop = list.scrollHeight;
     };
 
     const soon = () => { if (!frame) frame = requestAnimationFrame(paint); };

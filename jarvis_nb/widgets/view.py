@@ -32,7 +32,8 @@ class View:
         self._model: Any = None
         self._seq = 0
         self._lock = RLock()
-        self._hello = False
+        self.heard = False
+        """Whether a browser runs the script."""
         self._next_snapshot = 0.0
         self._pause = RESNAP_SECONDS
 
@@ -61,11 +62,6 @@ class View:
                 self._next_snapshot = time.monotonic() + self._pause
             return self._model
 
-    @property
-    def heard(self) -> bool:
-        """Whether a browser runs the script."""
-        return self._hello
-
     def _snapshot(self) -> dict[str, Any]:
         return {"seq": self._seq, "state": self.state()}
 
@@ -77,7 +73,7 @@ class View:
                 return
             self._model.send({"op": "delta", "seq": self._seq, "changes": changes})
             now = time.monotonic()
-            if not self._hello and now > self._next_snapshot:  # in a blocking cell a hello cannot be heard
+            if not self.heard and now > self._next_snapshot:  # in a blocking cell a hello cannot be heard
                 self._pause *= 2
                 self._next_snapshot = now + self._pause
                 self._model.snapshot = self._snapshot()
@@ -94,7 +90,7 @@ class View:
             match message:
                 case {"op": "hello" | "resync", **rest}:
                     with self._lock:
-                        self._hello = True
+                        self.heard = True
                         if rest.get("have") != self._seq:
                             self._model.send({"op": "all", "snapshot": self._snapshot()})
                     self.receive(message)

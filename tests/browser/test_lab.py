@@ -171,6 +171,7 @@ def test_09_to_11_each_widget_once(opened):
         "b = ToolBench(slow); b",
         "w = Playground(make(call('slow', n=12)), tools=[slow], question='Why?'); w",
         "v = RunView.of(w.reply); v",
+        "Playground(make(), tools=[refund], question='Refund it')",
     )
     nb.run(0)
     nb.run(1)
@@ -201,7 +202,15 @@ def test_09_to_11_each_widget_once(opened):
     assert "Round 1 · choice required" in play.inner_text()
     nb.run(5)
     nb.output(5).get_by_text("✓ completed").wait_for()
-    for cell in (1, 3, 4, 5):
+    nb.run(6)
+    asking = nb.output(6)
+    asking.get_by_role("button", name="Run").click()
+    asking.get_by_label("Arguments, as JSON").fill('{"order_id": "ORD-5", "cents": 3}')
+    asking.get_by_role("button", name="Approve").click()
+    asking.get_by_text("✓ completed").wait_for()
+    assert "refunded 3" in asking.inner_text()
+    assert "the model asked for" in asking.inner_html()
+    for cell in (1, 3, 4, 5, 6):
         nb.output(cell).scroll_into_view_if_needed()
         nb.shot(f"lab-widget-{cell}")
     assert axe(nb.page, ".jnb")["bad"] == []

@@ -126,7 +126,7 @@ def test_07_bytes_per_update_are_constant(number):
             ]
         )
     model = Model(view)
-    view._hello = True
+    view.heard = True
     view.send(view.change([{"is": "call", "id": "c9", "mark": "✓", "result": "r" * 100}]))
     assert len(json.dumps(model.sent[-1])) < 250
 
