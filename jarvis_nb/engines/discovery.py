@@ -236,6 +236,14 @@ def _open(found: Found, config: Config | None, bus: EventBus | None) -> Inferenc
 
 
 def _nothing(looked: list[Found]) -> EngineError:
+    from jarvis_nb.core.bridge import HAS_THREADS
+
+    if not HAS_THREADS:
+        return EngineError(
+            "no engine was found: in a page there are no keys, no local servers and no embedded model",
+            code="no_engine",
+            hint="give engine=ScriptedEngine([…]), or OpenAIEngine(base_url=…, api_key=…) for a server with CORS",
+        )
     keys = ", ".join(name for p in PRESETS.values() for name in p.key_names[:1])
     servers = "; ".join(f"{PRESETS[f.key].title} {f.reason}" for f in looked if f.source == "server")
     embedded = next((f.reason for f in looked if f.source == "embedded"), "")

@@ -12,8 +12,9 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from jarvis_nb import EngineError
+from jarvis_nb import EngineError, Jarvis
 from jarvis_nb.core import bridge
+from jarvis_nb.engines.discovery import Found
 from jarvis_nb.engines.openai import OpenAIEngine
 from jarvis_nb.engines.pyfetch_transport import HERE, Head, PyfetchTransport
 from jarvis_nb.engines.transport import Timeouts, TransportError, make_transport
@@ -126,6 +127,21 @@ def test_a_cancelled_call_lets_go_of_the_body():
 
     asyncio.run(go())
     assert left == [True]
+
+
+def test_an_engine_that_nobody_named(monkeypatch: pytest.MonkeyPatch):
+    """A page has none of what is looked for elsewhere, and the error does not pretend so."""
+    from jarvis_nb.engines.presets import PRESETS
+
+    for name in [name for preset in PRESETS.values() for name in preset.key_names]:
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(
+        "jarvis_nb.engines.discovery._embedded", lambda: Found("local", "embedded", usable=False, reason="")
+    )
+    with pytest.raises(EngineError, match="in a page") as caught:
+        asyncio.run(Jarvis().aask_full("Anyone?"))
+    assert caught.value.code == "no_engine"
+    assert "ScriptedEngine" in caught.value.hint
 
 
 class Page:
