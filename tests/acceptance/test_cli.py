@@ -327,6 +327,21 @@ def test_22_memory(serve, tmp_path):
     assert json.loads(jarvis("memory", "search", "refund", "--json").stdout) == []
 
 
+def test_22_an_ask_carries_what_was_indexed(serve, tmp_path):
+    """tools.md 22, 17: --context puts what an earlier command indexed into the question; --no-context does not."""
+    (tmp_path / "refunds.md").write_text("Refunds take thirty days.\n")
+    assert jarvis("memory", "index", "refunds.md").exit_code == 0
+    server = serve("Thirty days.", "No idea.")
+    done = jarvis("ask", "--context", "--json", "How long does a refund take?")
+    (carried,) = json.loads(done.stdout)["injected"]
+    assert (carried["source"], carried["used"]) == ("refunds.md", True)
+    system = server.requests[0].messages[0]
+    assert system["role"] == "system"
+    assert "[Source: refunds.md] Refunds take thirty days." in system["content"]
+    assert jarvis("ask", "--no-context", "How long does a refund take?").stdout == "No idea.\n"
+    assert [message["role"] for message in server.requests[1].messages] == ["user"]
+
+
 def test_22_models_list():
     done = jarvis("models", "list")
     assert done.exit_code == 0
