@@ -4,8 +4,9 @@ import json
 
 import nbformat
 import pytest
-from lab import Page, axe
+from lab import Lab, Page, axe, notebook
 from test_approval import SETUP as APPROVAL
+from test_static import CONTRAST
 
 SETUP = (
     APPROVAL
@@ -296,3 +297,36 @@ r = j.ask_full("Go", limits={"rounds": 200, "calls": None}); len(r.tool_attempts
     assert "100 tool rounds · 10,000 calls" in nb.output(1).inner_text()
     assert "rate exceeded" not in lab.log.read_text()
     assert json.dumps(kinds(nb.saved())).count(WIDGET) == 0
+
+
+def test_08_dark_theme_in_the_real_thing(tmp_path, browser):
+    """notebook.md 8: JupyterLab's dark theme: axe finds nothing, contrast of at least 4.5, live and static."""
+    notebook(
+        tmp_path / "dark.ipynb",
+        SETUP,
+        "long(6).ask_full('How long?').show(times=True)",
+        "PolicyPicker([slow, refund], {'hidden': ['slow']})",
+        "r = make().ask_full('Refund it')",
+    )
+    dark = Lab(tmp_path, "JupyterLab Dark")
+    try:
+        nb = Page(dark, browser, "dark.ipynb")
+        for cell in (0, 1, 2):
+            nb.run(cell)
+        nb.run(3, wait=False)
+        nb.page.wait_for_selector(".jnb-gate button")
+        assert axe(nb.page, ".jnb")["bad"] == []
+        for place in (
+            ".jp-RenderedHTML",
+            *(f".jnb >> nth={n}" for n in range(nb.page.locator(".jnb").count())),
+        ):
+            measure = CONTRAST.replace("() => {", "root => {", 1).replace("document.body", "root")
+            for ratio, text in nb.page.locator(place).first.evaluate(measure):
+                assert ratio >= 4.5, (place, text)
+        nb.shot("lab-dark")
+        nb.page.click(".jnb-gate button")
+        nb.idle(3)
+        nb.page.evaluate("void window.jupyterapp.serviceManager.sessions.shutdownAll()")
+        nb.close()
+    finally:
+        dark.close()
