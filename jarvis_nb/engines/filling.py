@@ -8,8 +8,9 @@ that computes on the way (``0.2 * 80``).
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 
 from jarvis_nb.core.types import ToolDefinition, Usage, dumps
@@ -122,7 +123,38 @@ def _parsed(tool: ToolDefinition, written: Generated) -> tuple[dict[str, Any] | 
 
 def _problem(tool: ToolDefinition, arguments: dict[str, Any]) -> str:
     """Return why the schema refuses the arguments, or an empty string."""
-    from jsonschema import Draft202012Validator
-
-    error = next(Draft202012Validator(tool.parameters).iter_errors(arguments), None)
+    error = next(_validator()(tool.parameters, registry=_registry()).iter_errors(arguments), None)
     return "" if error is None else f"{'.'.join(map(str, error.path)) or tool.name}: {error.message[:200]}"
+
+
+@cache
+def _registry() -> Any:
+    """No references but those inside the schema: left alone, jsonschema fetches remote ones."""
+    from referencing import Registry
+
+    return Registry()
+
+
+@cache
+def _validator() -> Any:
+    from jsonschema import Draft202012Validator
+    from jsonschema.validators import extend
+
+    return extend(Draft202012Validator, {"pattern": _pattern})
+
+
+def _pattern(_: Any, pattern: str, value: Any, __: Any) -> Iterator[Any]:
+    """Search in linear time; a pattern that needs look-around is not checked, as in the executor."""
+    from jsonschema import ValidationError
+    from pydantic_core import SchemaError, SchemaValidator, core_schema
+
+    if not isinstance(value, str):
+        return
+    try:
+        found = SchemaValidator(
+            core_schema.str_schema(pattern=pattern, regex_engine="rust-regex")
+        ).isinstance_python(value)
+    except SchemaError:
+        return
+    if not found:
+        yield ValidationError(f"{value!r:.60} does not match {pattern!r:.60}")

@@ -166,6 +166,8 @@ class Runtime:
         await self._line.run(self._free)
 
     def _free(self) -> None:
+        if _Process.forked and self._server is not None:
+            _keep_for_ever(self._server)
         self._server = None
         gc.collect()
 
@@ -345,18 +347,28 @@ def _silent(done: float, total: float, text: str) -> None:
     """Report to nobody."""
 
 
+def _keep_for_ever(thing: object) -> None:
+    """Never destroy an object: in a fork, llama.cpp's server waits for threads of the parent and aborts."""
+    import ctypes
+
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(thing))
+
+
 class _Process:
     """The models of this process by path, with how many engines use each."""
 
     lock = threading.Lock()
     loaded: dict[Path, tuple[Runtime, int]] = {}  # noqa: RUF012 - the process's one table
     checked: set[tuple[str, int, int]] = set()  # noqa: RUF012 - the same
-    orphans: list[Runtime] = []  # noqa: RUF012 - of a fork's parent; their threads do not exist here
+    forked = False
+    """Whether a parent process had loaded a model: its threads do not exist here."""
 
     @classmethod
     def after_fork(cls) -> None:
         cls.lock = threading.Lock()
-        cls.orphans.extend(runtime for runtime, _ in cls.loaded.values())
+        for runtime, _ in cls.loaded.values():
+            cls.forked = True
+            _keep_for_ever(runtime)
         cls.loaded = {}
 
     @classmethod
