@@ -1,4 +1,4 @@
-"""Measure each tutorial in a fresh kernel: seconds and peak memory. Writes docs/notebook-costs.md.
+"""Measure each tutorial in a fresh kernel: seconds and peak memory (Linux). Writes docs/notebook-costs.md.
 
     python scripts/notebook_costs.py [--python PATH] [--most MB] [--no-page]
 
@@ -10,6 +10,7 @@ is 1 if a notebook takes more.
 from __future__ import annotations
 
 import argparse
+import os
 import platform
 import re
 import sys
@@ -24,10 +25,11 @@ PAGE = notebooks.ROOT / "docs" / "notebook-costs.md"
 HEAD = """# What the tutorials cost
 
 Made by `python scripts/notebook_costs.py`: each notebook in a fresh kernel, second run. *Cells* is the time from the
-first cell to the last; *peak* is the most memory the kernel had at once, Python and Jupyter included. The last line
+first cell to the last, *processor* what the kernel itself computed in it (on a busy machine the two differ); *peak* is
+the most memory the kernel had at once, Python and Jupyter included. The last line
 is the embedded model, loaded and asked the question of lesson 1.
 
-| notebook | cells, seconds | with the kernel's start, seconds | peak, MB |
+| notebook | cells, seconds | processor, seconds | peak, MB |
 |---|---:|---:|---:|
 """
 
@@ -45,7 +47,7 @@ def live() -> Any:
 
 
 def measure(notebook: Any, python: str) -> tuple[float, float, float]:
-    """Return seconds of the cells, seconds in all, and the kernel's peak memory in MB."""
+    """Return the cells' seconds by the clock and of the processor, and the kernel's peak memory in MB."""
     from jupyter_client.manager import AsyncKernelManager
     from nbclient import NotebookClient
 
@@ -53,16 +55,22 @@ def measure(notebook: Any, python: str) -> tuple[float, float, float]:
     manager.kernel_spec.argv = [python, "-m", "ipykernel_launcher", "-f", "{connection_file}"]
     resources = {"metadata": {"path": str(notebooks.NOTEBOOKS)}}
     client = NotebookClient(notebook, km=manager, timeout=notebooks.CELL_SECONDS, resources=resources)
-    begun = time.perf_counter()
     with client.setup_kernel(env=notebooks.environment(), cleanup_kc=True):
-        ready = time.perf_counter()
+        process = Path(f"/proc/{manager.provisioner.pid}")
+        began, begun = processor(process), time.perf_counter()
         for index, cell in enumerate(notebook.cells):
             client.execute_cell(cell, index)
-        done = time.perf_counter()
-        status = Path(f"/proc/{manager.provisioner.pid}/status").read_text(encoding="utf-8")
+        taken, computed = time.perf_counter() - begun, processor(process) - began
+        status = (process / "status").read_text(encoding="utf-8")
     peak = re.search(r"VmHWM:\s+(\d+) kB", status)
     assert peak is not None
-    return done - ready, done - begun, int(peak[1]) / 1000
+    return taken, computed, int(peak[1]) / 1000
+
+
+def processor(process: Path) -> float:
+    """Return the processor seconds that a process has used."""
+    fields = (process / "stat").read_text(encoding="utf-8").rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def main() -> int:
@@ -82,9 +90,9 @@ def main() -> int:
     most = 0.0
     for name, make in [*jobs, ("the embedded model, live", live)]:
         measure(make(), args.python)
-        cells, whole, peak = measure(make(), args.python)
+        taken, computed, peak = measure(make(), args.python)
         most = max(most, peak)
-        lines.append(f"| {name} | {cells:.1f} | {whole:.1f} | {peak:.0f} |")
+        lines.append(f"| {name} | {taken:.1f} | {computed:.1f} | {peak:.0f} |")
         print(lines[-1], flush=True)
     python = f"Python {platform.python_version()}, {platform.system()}, {platform.machine()}"
     if not args.no_page:
