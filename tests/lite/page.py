@@ -28,23 +28,24 @@ OPEN = """path => {
     window.opened = false;
     void (async () => {
         const panel = await window.jupyterapp.commands.execute('docmanager:open', {path, factory: 'Notebook'});
+        window.jupyterapp.shell.activateById(panel.id);
         await panel.context.ready;
         await panel.sessionContext.ready;
+        window.panel = panel;
         window.opened = true;
     })();
 }"""
 SAVE = """async ([path, content]) => {
     await window.jupyterapp.serviceManager.contents.save(path, {type: 'notebook', format: 'json', content});
 }"""
-CELLS = "window.jupyterapp.shell.currentWidget.content.widgets.map(cell => cell.model.toJSON())"
+CELLS = "window.panel.content.widgets.map(cell => cell.model.toJSON())"
 CLOSE = """async () => {
-    const panel = window.jupyterapp.shell.currentWidget;
-    await panel.sessionContext.shutdown();
-    panel.dispose();
+    await window.panel.sessionContext.shutdown();
+    window.panel.dispose();
 }"""
 RUN = """index => {
-    const panel = window.jupyterapp.shell.currentWidget;
-    const cell = panel.content.widgets[index];
+    const panel = window.panel;
+    window.jupyterapp.shell.activateById(panel.id);
     panel.content.activeCellIndex = index;
     panel.content.deselectAll();
     window.cellDone = false;
@@ -123,14 +124,14 @@ class Lite:
         self.page.evaluate(SAVE, [path, content])
 
     def open(self, path: str) -> None:
-        self.page.evaluate(OPEN, path)
+        self.page.evaluate(OPEN, path)  # waits for nothing: a dialog would keep it waiting for ever
         self.page.wait_for_function("window.opened", timeout=START_SECONDS * 1000)
 
     def run(self, index: int, answer: str | None = None) -> list[dict[str, Any]]:
         """Run one cell, answering ``input()``, and return its outputs."""
         self.page.evaluate(RUN, index)
         if answer is not None:
-            box = self.page.locator(".jp-Stdin-input")
+            box = self.page.locator(".jp-Cell.jp-mod-active .jp-Stdin-input").last
             box.wait_for(timeout=CELL_SECONDS * 1000)
             box.fill(answer)
             box.press("Enter")

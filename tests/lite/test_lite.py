@@ -252,8 +252,12 @@ def test_each_tutorial_says_what_it_says_elsewhere(lite: Lite, site: Path, path:
     try:
         for index, cell in enumerate(stored):
             if cell["cell_type"] == "code":
-                outputs = lite.run(index)
-                assert readable(outputs) == readable(cell["outputs"]), "".join(cell["source"])
+                source = "".join(cell["source"])
+                # Stored is what a run without a person says: the page has one, who says no.
+                asks = 'approve="ask"' in source
+                outputs = lite.run(index, "no" if asks else None)
+                shown = [output for output in outputs if not (asks and output["output_type"] == "stream")]
+                assert readable(shown) == readable(cell["outputs"]), source
     finally:
         lite.close()
 
