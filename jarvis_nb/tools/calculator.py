@@ -63,7 +63,7 @@ EXAMPLES: Examples = [
     ("Add 12.5, 7.25 and 3.", {"expression": "12.5 + 7.25 + 3"}),
     ("What is the remainder of 100 divided by 7?", {"expression": "100 % 7"}),
     ("What is the area of a circle with radius 3?", {"expression": "pi * 3 ** 2"}),
-    ("Round 10 / 3 to two places.", {"expression": "round(10 / 3, 2)"}),
+    ("How much is 5% of 60?", {"expression": "5 * 60 / 100"}),
 ]
 
 

@@ -193,7 +193,7 @@ def said(notebook: Lite, cell: str, reply: str | None = None) -> str:
         ("map", "['a', 'b']"),
         ("flow", "{'value': 6} {'value': 14} 2"),
         ("caught", "caught x"),
-        ("replay", "15% of 340 is 5100."),
+        ("replay", "15% of 340 is 51.0."),
         ("time", "tool_timeout"),
         ("schema", "{'a': ['ab']}\na[0]: 'bb' does not match '^a'"),
     ],
