@@ -15,7 +15,6 @@ from jarvis_nb.core.errors import EngineError, ErrorInfo, InvalidRequest
 from jarvis_nb.core.events import Event, EventBus
 from jarvis_nb.core.pictured import Pictured
 from jarvis_nb.engines.base import InferenceEngine
-from jarvis_nb.memory.handle import MemoryHandle
 from jarvis_nb.reply import Reply
 from jarvis_nb.run.engines import EngineHandle
 from jarvis_nb.run.live import unwatched, watch
@@ -26,6 +25,7 @@ from jarvis_nb.run.toolsets import ToolsetHandle
 if TYPE_CHECKING:
     from jarvis_nb.agents.run import Run
     from jarvis_nb.core.approval import Decision
+    from jarvis_nb.memory.handle import MemoryHandle
     from jarvis_nb.run.approval import ApproveSetting
     from jarvis_nb.run.preview import Preview
 
@@ -76,7 +76,9 @@ class Jarvis(Pictured):
         self.config = load_config(config)
         self.bus = EventBus()
         self.engines = EngineHandle(engine, model, self.config, self.bus)
-        self.memory = MemoryHandle(memory, self.config, bus=self.bus)
+        self._closed = False
+        if memory is not None or self.config.memory or self.config.memory_path:
+            self._open_memory(memory)  # a wrong key fails in this cell
         self.toolsets = ToolsetHandle(self)
         self.tools = list(self.toolsets.resolve(tools)) if tools else []
         self.tool_sources: list[Any] = list(tool_sources)
@@ -91,6 +93,24 @@ class Jarvis(Pictured):
         self.system = system
         self.last: Reply | None = None
         """The newest reply, an interrupted one too."""
+
+    @property
+    def memory(self) -> MemoryHandle:
+        """The memory: search it, index files, see :class:`jarvis_nb.memory.handle.MemoryHandle`."""
+        return vars(self).get("_memory") or self._open_memory(None)
+
+    @property
+    def has_memory(self) -> bool:
+        """Whether there is a memory that an ask could carry something from."""
+        return "_memory" in vars(self) and self.memory.configured
+
+    def _open_memory(self, given: Any) -> MemoryHandle:
+        from jarvis_nb.memory.handle import MemoryHandle
+
+        made = MemoryHandle(given, self.config, bus=self.bus)
+        if self._closed:
+            made.close()
+        return vars(self).setdefault("_memory", made)  # of two threads one is first
 
     @property
     def model(self) -> str | None:
@@ -316,7 +336,9 @@ class Jarvis(Pictured):
                 await close_sources(source_specs(self.tool_sources))
         finally:
             await self.engines.close()
-            self.memory.close()
+            self._closed = True
+            if "_memory" in vars(self):
+                self.memory.close()
 
     def __enter__(self) -> Self:
         return self

@@ -84,6 +84,18 @@ def test_23_another_file(user_file, tmp_path, monkeypatch):
     assert load_config().model == "other"
 
 
+@pytest.mark.parametrize("base", [None, "", "  ", "/srv/settings", "relative", "~/here", " /srv/settings "])
+def test_23_the_users_folder_is_where_platformdirs_says(base, tmp_path, monkeypatch):
+    from platformdirs import user_config_path
+
+    monkeypatch.delenv("JARVIS_NB_CONFIG", raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
+    if base is not None:
+        monkeypatch.setenv("XDG_CONFIG_HOME", base)
+    assert config_path() == user_config_path("jarvis_nb", appauthor=False) / "config.toml"
+
+
 @pytest.mark.parametrize("text", ["[", 'model = "a"\nmodel = "b"', "\udcff"])
 def test_23_a_broken_file_is_named(user_file, text):
     path = user_file("")

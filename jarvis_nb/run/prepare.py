@@ -157,9 +157,9 @@ async def _messages(jarvis: Jarvis, ask: Ask) -> tuple[list[Message], list[dict[
 
 
 async def _memory_block(jarvis: Jarvis, ask: Ask) -> tuple[str, list[dict[str, Any]]]:
-    if ask.context is False or (ask.context is None and not jarvis.memory.configured):
+    if ask.context is False or (ask.context is None and not jarvis.has_memory):
         return "", []
-    if not jarvis.memory.configured:
+    if not jarvis.has_memory:
         raise InvalidRequest(
             "context=True needs a memory",
             code="no_memory",

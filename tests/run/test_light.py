@@ -8,6 +8,7 @@ import sys
 import pytest
 
 from jarvis_nb import Jarvis, Toolset, action
+from jarvis_nb.core.errors import MemoryBackendError
 from jarvis_nb.engines import ScriptedEngine, call
 
 ASK = """
@@ -41,7 +42,11 @@ def test_an_answer_without_tools_imports_nothing_that_only_tools_need():
         "difflib",
     }
     assert not loaded & heavy
-    assert not {name for name in loaded if name.startswith(("jarvis_nb.widgets", "jarvis_nb.display"))}
+    assert not {
+        name
+        for name in loaded
+        if name.startswith(("jarvis_nb.widgets", "jarvis_nb.display", "jarvis_nb.memory."))
+    }
     assert "jarvis_nb.tools.executor" not in loaded
 
 
@@ -72,3 +77,20 @@ def test_a_call_of_a_tool_that_is_not_there_is_still_refused(tools):
     with Jarvis(engine=ScriptedEngine([call("nothing"), "Sorry."])) as j:
         reply = j.ask_full("?", tools=tools, agent="orchestrator")
     assert [(a.status, a.error.code) for a in reply.tool_attempts] == [("failed", "unknown_tool")]
+
+
+def test_a_memory_is_made_when_it_is_first_used_and_stays_closed():
+    j = Jarvis(engine=ScriptedEngine(["a", "b"]))
+    assert not j.has_memory
+    j.ask("?")
+    assert not j.has_memory
+    j.memory.store("Orders ship within two days.")
+    assert j.has_memory
+    assert j.memory is j.memory
+    other = Jarvis(engine=ScriptedEngine(["a"]))
+    other.close()
+    j.close()
+    for closed in (j, other):
+        with pytest.raises(MemoryBackendError) as caught:
+            closed.memory.store("too late")
+        assert caught.value.code == "closed"
