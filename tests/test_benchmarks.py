@@ -88,7 +88,7 @@ def test_both_sides_do_the_same_work():
 def test_the_command_measures_and_prints():
     command = [sys.executable, "-m", "benchmarks", "rounds", "flow", "policy", "--repeats", "1"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
-    assert done.returncode in (0, 1), done.stderr
+    assert done.returncode == 0, done.stderr
     rows = [line for line in done.stdout.splitlines() if line.startswith("| ")]
     assert len(rows) == 1 + 3, done.stdout
     assert all("met" in line for line in rows[1:])
