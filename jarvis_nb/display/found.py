@@ -11,7 +11,7 @@ from jarvis_nb.display import blocks
 from jarvis_nb.display.escape import brief, code, count, cut, one_line, pre, prose
 
 if TYPE_CHECKING:
-    from jarvis_nb.memory.hits import Hits
+    from jarvis_nb.memory.handle import Hits
     from jarvis_nb.toolsets.skills import Skills
 
 SHOWN = 50

@@ -14,6 +14,8 @@ CHUNK_WORDS = 512
 OVERLAP_WORDS = 64
 SECTION_WORDS = 64
 """A heading begins a new passage once the one before has this many words."""
+MAX_TITLE = 200
+"""Characters of a heading that are kept."""
 
 # A sign of a script without spaces counts as a word, and so does each 64 characters of what has no spaces either
 # (an encoded picture, a minified line): no passage grows without bound.

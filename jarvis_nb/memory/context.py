@@ -74,13 +74,6 @@ class Injected:
         """The sources of what was injected, each once, best first."""
         return list(dict.fromkeys(hit.source for hit in self.hits if hit.used))
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the record as plain data, for a reply; the text itself stands in its messages."""
-        return {"hits": [hit.to_dict() for hit in self.hits], "tokens": self.tokens, "budget": self.budget}
-
-    def __bool__(self) -> bool:
-        return bool(self.text)
-
 
 def estimate_tokens(text: str) -> int:
     """Return roughly how many tokens a text takes: a quarter of its UTF-8 bytes, rounded up.

@@ -11,9 +11,7 @@ from typing import Any
 
 from jarvis_nb.core.errors import MemoryBackendError
 from jarvis_nb.core.files import decode_text
-from jarvis_nb.memory.chunking import Document, Heading
-
-MAX_TITLE = 200
+from jarvis_nb.memory.chunking import MAX_TITLE, Document, Heading
 
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
 _ATX = re.compile(r" {0,3}(#{1,6})[ \t]+(\S.*)")

@@ -10,14 +10,33 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from jarvis_nb.core.errors import InvalidRequest, MemoryBackendError
 from jarvis_nb.core.events import EventType
+from jarvis_nb.core.pictured import Pictured
 from jarvis_nb.memory.base import IndexedFile, MemoryBackend, MemoryHit
 
 if TYPE_CHECKING:
     from jarvis_nb.config import Config
     from jarvis_nb.core.events import EventBus
-    from jarvis_nb.memory.context import Injected
-    from jarvis_nb.memory.hits import Hits
     from jarvis_nb.memory.ingest import IndexReport, Progress
+
+
+class Hits(Pictured, list[dict[str, Any]]):
+    """Hits, best first, each with content, score, source, metadata and id. It is a list in every other way.
+
+    Example:
+        >>> Hits("ship", [{"content": "Orders ship fast.", "score": 1.25, "source": "a.md", "metadata": {}, "id": "x"}])
+        Hits('ship': a.md 1.25)
+    """
+
+    def __init__(self, query: str, hits: Iterable[dict[str, Any]]) -> None:
+        super().__init__(hits)
+        self.query = query
+
+    def __repr__(self) -> str:
+        found = ", ".join(
+            f"{str(hit['source'] or 'no source')!r:.60}"[1:-1] + f" {hit['score']:.3g}" for hit in self[:5]
+        )
+        more = f", {len(self) - 5:,} more" if len(self) > 5 else ""  # noqa: PLR2004 - as above
+        return f"Hits({self.query!r:.100}: {found or 'none'}{more})"
 
 
 class MemoryHandle(MemoryBackend):
@@ -84,10 +103,6 @@ class MemoryHandle(MemoryBackend):
                 self._backend = self._open()
             return self._backend
 
-    def as_backend(self) -> MemoryBackend:
-        """Return what a tool may search: this handle, which opens the memory no earlier than it must."""
-        return self
-
     def index(self, path: str | os.PathLike[str], *, progress: Progress | None = None) -> IndexReport:
         """Bring what the memory holds of a file or directory up to date; see :func:`jarvis_nb.memory.ingest.index`.
 
@@ -107,8 +122,6 @@ class MemoryHandle(MemoryBackend):
 
     def search(self, query: str, top_k: int = 5) -> Hits:
         """Return the best passages as a list of dictionaries: content, score, source, metadata, id."""
-        from jarvis_nb.memory.hits import Hits
-
         hits = self.retrieve(query, top_k) if self.configured else []
         return Hits(query, (hit.to_dict() for hit in hits))
 
@@ -144,18 +157,15 @@ class MemoryHandle(MemoryBackend):
         """
         from jarvis_nb.core.bridge import HAS_THREADS
         from jarvis_nb.core.threads import workers
-
-        if HAS_THREADS:
-            injected = await workers().run(lambda: self.inject(query, top_k, tokens))
-        else:
-            injected = self.inject(query, top_k, tokens)
-        return injected.text, [hit.to_dict() for hit in injected.hits]
-
-    def inject(self, query: str, top_k: int = 5, tokens: int = 1000) -> Injected:
-        """Search and choose within the budget; see :func:`jarvis_nb.memory.context.inject`."""
         from jarvis_nb.memory.context import inject
 
-        return inject(self.retrieve(query, top_k), budget=tokens)
+        hits = (
+            await workers().run(lambda: self.retrieve(query, top_k))
+            if HAS_THREADS
+            else self.retrieve(query, top_k)
+        )
+        injected = inject(hits, budget=tokens)
+        return injected.text, [hit.to_dict() for hit in injected.hits]
 
     # The backend's own methods, with events.
 

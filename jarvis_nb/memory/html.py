@@ -10,7 +10,7 @@ import html
 import re
 from collections.abc import Iterator
 
-from jarvis_nb.memory.chunking import Document, Heading
+from jarvis_nb.memory.chunking import MAX_TITLE, Document, Heading
 
 RAW = frozenset({"script", "style"})
 """Elements whose content is no HTML."""
@@ -25,7 +25,6 @@ BLOCKS = LINES | frozenset(
     """.split()  # noqa: SIM905 - easier to read than thirty quoted words
 )
 HEADINGS = {f"h{level}": level for level in range(1, 7)}
-MAX_TITLE = 200
 
 _SPACE = re.compile(r"\s+")
 _TAG = re.compile(r"(/?)([a-z][a-z0-9]*)", re.IGNORECASE)

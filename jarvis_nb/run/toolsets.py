@@ -122,7 +122,7 @@ class ToolsetHandle:
         jarvis = self._jarvis()
         assert jarvis is not None  # noqa: S101 - an ask holds it
         if name == "retrieval":
-            return {"backend": jarvis.memory.as_backend()}
+            return {"backend": jarvis.memory}
         if name == "llm":
             return {"engine": jarvis.engines.lazy(), "model": jarvis.model or ""}
         if name == "file_read":

@@ -94,7 +94,7 @@ class Playground(PolicyPicker):
         if given is None:
             return self.jarvis
         own = self.jarvis
-        return Jarvis(engine=given, memory=own.memory.as_backend() if own.memory.configured else None,
+        return Jarvis(engine=given, memory=own.memory if own.memory.configured else None,
                       approve=own.approve, tool_context=own.tool_context, system=own.system)  # fmt: skip
 
     def _step(self, view: RunView, event: Any) -> None:

@@ -12,7 +12,7 @@ from jarvis_nb import BaseTool, Flow, Jarvis, Reply, Skills, ToolPolicy, ToolRes
 from jarvis_nb.core.errors import ErrorInfo
 from jarvis_nb.core.types import Definitions, Message, Repair, Role, ToolDefinition
 from jarvis_nb.engines import ScriptedEngine, call
-from jarvis_nb.memory.hits import Hits
+from jarvis_nb.memory.handle import Hits
 from jarvis_nb.record import Attempt, LedgerEntry, ModelCall, RoundOffer, ToolRef
 from jarvis_nb.run.diff import Difference, ReplyDiff, diff
 from jarvis_nb.run.preview import Preview

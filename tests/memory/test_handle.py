@@ -168,7 +168,7 @@ def test_17_context_for_an_ask(docs):
 def test_11_as_a_tools_backend(docs):
     """tools.md 11, 19: retrieval gets the handle; without a memory it fails as data and opens nothing."""
     with MemoryHandle() as memory:
-        tool = RetrievalTool(backend=memory.as_backend())
+        tool = RetrievalTool(backend=memory)
         result = tool.execute(query="orders")
         assert (result.success, result.metadata["code"]) == (False, "no_memory")
         assert "not opened" in repr(memory)
