@@ -20,6 +20,7 @@ from rich.markup import escape
 from rich.progress import Progress
 from rich.table import Table
 
+from jarvis_nb import __version__
 from jarvis_nb.core.errors import InvalidRequest, JarvisError, SkillError, ToolsetError
 from jarvis_nb.core.events import Event, EventType
 
@@ -45,6 +46,22 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 def main() -> None:
     """Run the command and exit with its code."""
     app()
+
+
+def _show_version(asked: bool) -> None:
+    if asked:
+        print(__version__)  # noqa: T201 - stdout is the product
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and exit."),
+    ] = False,
+) -> None:
+    """Give a language model tools, ask, and see the run."""
 
 
 @contextmanager
@@ -190,15 +207,22 @@ def tools(as_json: AsJson = False) -> None:
     with exit_codes(), _jarvis() as jarvis:
         found, problems = jarvis.toolsets.registered()
         specs = {name: tool.spec for name, tool in found.items()}
-        rows = [
+        rows: list[dict[str, Any]] = [
             {"name": n, "category": s.category, "description": s.description, "parameters": s.parameters}
             for n, s in specs.items()
         ]
+        if not as_json:
+            rows = [row | {"parameters": _parameters(row["parameters"])} for row in rows]
         for problem in problems:
             err.print(f"[yellow]problem[/]: {escape(str(problem))}")
-        _print_rows(
-            rows, {"name": "name", "category": "category", "description": "description"}, as_json=as_json
-        )
+        columns = ("name", "category", "parameters", "description")
+        _print_rows(rows, {key: key for key in columns}, as_json=as_json)
+
+
+def _parameters(schema: dict[str, Any]) -> str:
+    """Return the parameters' names, those that may be left out with a question mark."""
+    needed = schema.get("required") or ()
+    return ", ".join(name if name in needed else f"{name}?" for name in schema.get("properties") or ())
 
 
 @app.command()
@@ -239,6 +263,8 @@ def memory_index(
         for path in paths:
             report = jarvis.memory.index(path)
             print(json.dumps(report.to_dict()) if as_json else report)  # noqa: T201 - stdout is the product
+            for name, reason in report.skipped.items():
+                err.print(f"[yellow]skipped[/] {escape(name)}: {escape(reason)}")
 
 
 @memory_app.command("search")

@@ -11,6 +11,7 @@ import sys
 import pytest
 from typer.testing import CliRunner
 
+import jarvis_nb
 from jarvis_nb import Reply
 from jarvis_nb.cli import app
 from jarvis_nb.core.registry import ToolRegistry
@@ -262,9 +263,14 @@ def test_22_tools():
     assert done.exit_code == 0
     for name in ("calculator", "think", "retrieval", "llm", "file_read"):
         assert name in done.stdout
+    assert "path, max_lines?" in done.stdout
     rows = json.loads(jarvis("tools", "--json").stdout)
     assert {r["name"]: r["category"] for r in rows}["calculator"] == "math"
     assert next(r for r in rows if r["name"] == "think")["parameters"]["type"] == "object"
+
+
+def test_22_version():
+    assert jarvis("--version").stdout == f"{jarvis_nb.__version__}\n"
 
 
 def test_22_engines(serve):
@@ -308,7 +314,10 @@ def test_22_memory(serve, tmp_path):
     """tools.md 22, 16: index, search, stats, clear; a later command finds what an earlier one stored."""
     (tmp_path / "docs").mkdir()
     (tmp_path / "docs" / "refunds.md").write_text("Refunds take thirty days.\n")
-    assert jarvis("memory", "index", "docs").exit_code == 0
+    (tmp_path / "docs" / "photo.png").write_bytes(b"\x89PNG\0")
+    done = jarvis("memory", "index", "docs")
+    assert (done.exit_code, done.stdout.count("\n")) == (0, 1)
+    assert "photo.png: " in done.stderr  # each file that was skipped, and why
     assert json.loads(jarvis("memory", "index", "docs", "--json").stdout)
     (hit,) = json.loads(jarvis("memory", "search", "refund", "--json").stdout)
     assert "thirty days" in hit["content"]
