@@ -126,6 +126,7 @@ class Jarvis(Pictured):
 
     def ask(self, query: str, **options: Unpack[AskOptions]) -> str:
         """Ask and return the answer's text. Takes the options of :meth:`ask_full`."""
+        __tracebackhide__ = True
         return self.ask_full(query, **options).output
 
     def ask_full(self, query: str, **options: Unpack[AskOptions]) -> Reply:
@@ -142,6 +143,7 @@ class Jarvis(Pictured):
             EngineError: There is no engine, or it failed before it answered once.
             KeyboardInterrupt: The stop button; :attr:`last` then holds the record up to there.
         """
+        __tracebackhide__ = True
         ask, begun = Ask.of(query, options), list["Run"]()
         return self._wait(self._ask(ask, begun), begun)
 
@@ -278,6 +280,7 @@ class Jarvis(Pictured):
     # The one body of them all.
 
     async def _ask(self, ask: Ask, begun: list[Run], bus: EventBus | None = None) -> Reply:
+        __tracebackhide__ = True
         agent, run = await prepare(self, ask, bus)
         begun.append(run)
         with watch(run, wanted=bus is None) as shown:
@@ -309,6 +312,7 @@ class Jarvis(Pictured):
 
     def _wait(self, coroutine: Coroutine[Any, Any, T], begun: list[Run]) -> T:
         """Wait for a run or several, interruptibly."""
+        __tracebackhide__ = True  # a notebook shows the caller's line and the message, not our layers
         try:
             return run_sync(coroutine)
         except KeyboardInterrupt as stop:

@@ -6,6 +6,7 @@ import asyncio
 import subprocess
 import sys
 import threading
+import traceback
 
 import pytest
 
@@ -122,6 +123,7 @@ def test_names_tools_functions_and_actions():
         ({"max_tokens": 1.5}, "invalid_request"),
         ({"max_tokens": "5"}, "invalid_request"),
         ({"tempreature": 1}, "invalid_request"),
+        ({"approve": "ask"}, "invalid_request"),
         ({"context": True}, "no_memory"),
     ],
 )
@@ -132,6 +134,23 @@ def test_callers_mistakes_raise_before_any_model_call(options, code):
         Jarvis(engine=engine, config={}).ask_full("x", **options)
     assert caught.value.code == code
     assert engine.requests == []
+
+
+def test_a_setting_in_an_ask_is_told_where_it_goes():
+    with pytest.raises(InvalidRequest, match=r"give it once, to Jarvis\(approve=…\)"):
+        jarvis("x").ask("x", approve="ask")
+
+
+@pytest.mark.parametrize("options", [{"tools": ["calculatr"]}, {"agent": "orchestrater"}, {"temperature": 3}])
+def test_a_notebook_shows_the_line_and_the_place_not_the_layers_between(options):
+    """IPython and pytest leave out frames that hold `__tracebackhide__`, but the last."""
+    with pytest.raises(InvalidRequest) as caught:
+        jarvis("x").ask("x", **options)
+    frames = [frame for frame, _ in traceback.walk_tb(caught.tb)]
+    assert len(frames) > 3
+    shown = [f for f in frames[:-1] if "__tracebackhide__" not in f.f_locals]
+    assert len(shown) <= 3
+    assert shown[0].f_code.co_filename == __file__
 
 
 @pytest.mark.parametrize("query", ["", "  ", None, 5])

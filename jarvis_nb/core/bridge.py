@@ -65,6 +65,7 @@ class LoopThread:
 
     def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
         """Run a coroutine to its end; an interrupt cancels it, waits a moment, and is raised."""
+        __tracebackhide__ = True
         waiter = _Waiter(coroutine)
         self.loop.call_soon_threadsafe(waiter.start)
         try:
@@ -126,6 +127,7 @@ class _Waiter:
         return True
 
     def value(self) -> Any:
+        __tracebackhide__ = True
         assert self.task is not None  # noqa: S101 - the task alone ends serve()
         return self.task.result()
 
@@ -221,6 +223,9 @@ def run_sync(coroutine: Coroutine[Any, Any, T]) -> T:
         >>> run_sync(asyncio.sleep(0, "done"))
         'done'
     """
+    __tracebackhide__ = (
+        True  # how we wait tells nothing about what went wrong: IPython and pytest leave it out
+    )
     if not HAS_THREADS:
         return _inline(coroutine)
     own = _Process.of_this_thread()

@@ -14,6 +14,10 @@ if TYPE_CHECKING:
     from jarvis_nb.toolsets.toolset import Toolset
 
 
+OF_JARVIS = frozenset({"engine", "tool_sources", "memory", "approve", "config"})
+"""Settings of :class:`~jarvis_nb.jarvis.Jarvis` that an ask does not take."""
+
+
 class AskOptions(TypedDict, total=False):
     """The keyword arguments of ``ask``, ``ask_full``, ``aask_full``, ``astream``, ``preview`` and ``map``."""
 
@@ -62,11 +66,12 @@ class Ask:
         for key in options:
             if key not in names:
                 close = close_names(key, names)
+                hint = f"did you mean {close[0]!r}?" if close else None
                 raise InvalidRequest(
                     f"ask takes no option {key!r}",
                     value=key,
                     valid=names,
-                    hint=f"did you mean {close[0]!r}?" if close else None,
+                    hint=f"give it once, to Jarvis({key}=…)" if key in OF_JARVIS else hint,
                 )
         ask = cls(query, **listed(options))
         ask.check()

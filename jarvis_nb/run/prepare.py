@@ -37,6 +37,7 @@ async def prepare(jarvis: Jarvis, ask: Ask, bus: EventBus | None = None) -> tupl
         JarvisError: The question cannot be carried out as it stands; no model was called.
     """
     bus = bus or EventBus(parent=jarvis.bus)
+    __tracebackhide__ = True
     context = ToolContext(
         jarvis.tool_context if ask.tool_context is None else ask.tool_context,
         secrets=jarvis.config.secrets,
@@ -102,6 +103,7 @@ def _approver(jarvis: Jarvis) -> Approver | None:
 async def _agent_and_tools(
     jarvis: Jarvis, ask: Ask, name: str | None, context: ToolContext
 ) -> tuple[BaseAgent, Toolset, list[str]]:
+    __tracebackhide__ = True
     from jarvis_nb.toolsets.toolset import Toolset
 
     has_tools = bool(jarvis.tools if ask.tools is None else len(ask.tools)) or bool(jarvis.tool_sources)

@@ -37,6 +37,7 @@ class ToolsetHandle:
             InvalidRequest: ``unknown_tools``: with the names there are.
             ToolsetError: ``duplicate_tools``; or a source's SourceError.
         """
+        __tracebackhide__ = True
         jarvis = self._jarvis()
         assert jarvis is not None  # noqa: S101 - an ask holds it
         own = self.resolve(jarvis.tools if given is None else given)
@@ -56,6 +57,7 @@ class ToolsetHandle:
         if isinstance(given, Toolset):
             return list(given.tools)
         check_list(given)
+        __tracebackhide__ = True
         items = list(given)
         self._check_names([item for item in items if isinstance(item, str)])
         return [self._tool(item) for item in items]
