@@ -44,6 +44,7 @@ lite: $(VENV)/lite.ok
 
 $(VENV)/python.ok:
 	@test -n "$(PYTHON)" || { echo "jarvis_nb needs Python 3.11 to 3.14: install one, or say make PYTHON=/path/to/python3"; exit 1; }
+	@echo "setting up $(VENV): packages are fetched quietly, which takes a minute or two"
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade pip
 	@touch $@
