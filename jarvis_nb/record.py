@@ -13,7 +13,7 @@ AttemptStatus = Literal["ok", "failed", "denied", "cancelled", "abandoned", "pen
 
 
 @dataclass(frozen=True, slots=True)
-class ToolRef:
+class ToolRef(Pictured):
     """Which tool an attempt called."""
 
     kind: str
@@ -45,8 +45,8 @@ class Attempt(Pictured):
     error: ErrorInfo | None = None
     truncated: bool = False
     """Whether ``content`` holds less than ``output``."""
-    steps: list[dict[str, Any]] | None = None
-    """A flow's trace."""
+    steps: list[dict[str, Any]] | None = field(default=None, repr=False)
+    """A flow's trace, with its times."""
     provider_id: str | None = None
     raw_name: str | None = None
     raw_arguments: str | None = None
@@ -88,7 +88,7 @@ _ATTEMPT_FIELDS = [
 
 
 @dataclass(frozen=True, slots=True)
-class LedgerEntry:
+class LedgerEntry(Pictured):
     """One tool in one request's offer: offered, or hidden and why."""
 
     name: str
@@ -100,7 +100,7 @@ class LedgerEntry:
 
 
 @dataclass(frozen=True, slots=True)
-class RoundOffer:
+class RoundOffer(Pictured):
     """What one model call was offered, and with which tool choice."""
 
     round: int
@@ -136,7 +136,7 @@ class RoundOffer:
 
 
 @dataclass(slots=True)
-class ModelCall:
+class ModelCall(Pictured):
     """One call of the model: how much history it saw and what came back."""
 
     round: int

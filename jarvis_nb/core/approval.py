@@ -6,9 +6,11 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
 
+from jarvis_nb.core.pictured import Pictured
+
 
 @dataclass(frozen=True, slots=True)
-class ApprovalRequest:
+class ApprovalRequest(Pictured):
     """One call that waits for a decision. The decision binds to this exact name and these arguments."""
 
     call_id: str
@@ -20,7 +22,7 @@ class ApprovalRequest:
 
 
 @dataclass(frozen=True, slots=True)
-class Approve:
+class Approve(Pictured):
     """Let the call run.
 
     Args:
@@ -33,14 +35,14 @@ class Approve:
 
 
 @dataclass(frozen=True, slots=True)
-class Deny:
+class Deny(Pictured):
     """Refuse the call; the model reads the reason."""
 
     reason: str = "denied"
 
 
 @dataclass(frozen=True, slots=True)
-class Pause:
+class Pause(Pictured):
     """Leave the call undecided: the run ends with status ``paused`` and can be resumed."""
 
 

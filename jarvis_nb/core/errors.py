@@ -6,9 +6,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from jarvis_nb.core.pictured import Pictured
+
 
 @dataclass(frozen=True, slots=True)
-class ErrorInfo:
+class ErrorInfo(Pictured):
     """What went wrong, as data: on an attempt, a flow step or a reply.
 
     Example:
@@ -31,7 +33,7 @@ class ErrorInfo:
         return out
 
 
-class JarvisError(Exception):
+class JarvisError(Pictured, Exception):
     """The base of every error this package raises.
 
     Args:

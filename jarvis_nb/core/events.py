@@ -13,6 +13,7 @@ from math import isfinite
 from typing import Any, overload
 
 from jarvis_nb.core.errors import InvalidRequest
+from jarvis_nb.core.pictured import Pictured
 
 log = logging.getLogger("jarvis_nb.events")
 
@@ -29,7 +30,7 @@ MAX_INT = 10**300
 """A longer integer is shown as hexadecimal text, since Python refuses to write a very long one in decimal."""
 
 
-class EventType(StrEnum):
+class EventType(Pictured, StrEnum):
     """What can happen. The value is the name in lower case."""
 
     RUN_START = "run_start"
@@ -56,15 +57,15 @@ class EventType(StrEnum):
 
 
 @dataclass(slots=True)  # a frozen one takes twice as long to make
-class Event:
+class Event(Pictured):
     """One thing that happened: a value. ``data`` is plain, bounded data."""
 
     event_type: EventType
     data: dict[str, Any]
     seq: int
     """Strictly increasing on one bus."""
-    timestamp: float = field(compare=False)
-    """Seconds since the epoch."""
+    timestamp: float = field(compare=False, repr=False)
+    """Seconds since the epoch; not in the repr."""
     reply: Any = field(default=None, compare=False, repr=False)
     """The finished reply, on the last event of a stream only."""
 
@@ -77,7 +78,7 @@ class Event:
 Subscriber = Callable[[Event], object]
 
 
-class EventBus:
+class EventBus(Pictured):
     """Publishes events to subscribers, in order, on the publishing thread.
 
     Args:

@@ -9,12 +9,13 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from jarvis_nb.core.errors import InvalidRequest, NotPortable
+from jarvis_nb.core.pictured import Pictured
 
 MAX_DEPTH = 32
 
 
 @dataclass(frozen=True, slots=True)
-class Secret:
+class Secret(Pictured):
     """A reference to a secret by name; its value never enters a repr, an event or a saved turn.
 
     Args:

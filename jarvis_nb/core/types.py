@@ -9,6 +9,8 @@ from enum import StrEnum
 from math import isfinite
 from typing import Any, Self
 
+from jarvis_nb.core.pictured import Pictured
+
 JSON = dict[str, Any]
 """A JSON object as Python holds it."""
 
@@ -16,7 +18,7 @@ ToolChoice = str | dict[str, Any] | None
 """None (the key is not sent), ``"auto"``, ``"required"``, or the OpenAI dict that names one tool."""
 
 
-class Role(StrEnum):
+class Role(Pictured, StrEnum):
     """Who speaks in a message."""
 
     SYSTEM = "system"
@@ -26,7 +28,7 @@ class Role(StrEnum):
 
 
 @dataclass(slots=True)
-class ToolCall:
+class ToolCall(Pictured):
     """One call a model asks for.
 
     Example:
@@ -55,7 +57,7 @@ class ToolCall:
 
 
 @dataclass(slots=True)
-class ToolResult:
+class ToolResult(Pictured):
     """What a tool gives back.
 
     Example:
@@ -71,12 +73,13 @@ class ToolResult:
     """Tokens spent by a tool that asks a model itself."""
     cost_usd: float = 0.0
     """US dollars."""
-    latency_seconds: float = 0.0
+    latency_seconds: float = field(default=0.0, repr=False)
+    """Not in the repr: another run takes another time."""
     metadata: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
-class Message:
+class Message(Pictured):
     """One message of a conversation. Treat it as a value: its encoded form is kept once made.
 
     ``content`` is text, None (an assistant that only calls), or a list of OpenAI content parts.
@@ -141,7 +144,7 @@ class Message:
 
 
 @dataclass(frozen=True, slots=True)
-class Usage:
+class Usage(Pictured):
     """Tokens of one or several model calls, as the server counted them.
 
     Example:
@@ -186,7 +189,7 @@ class Usage:
 
 
 @dataclass(frozen=True, slots=True)
-class ToolDefinition:
+class ToolDefinition(Pictured):
     """What a model is told of a tool. Plain data: nothing in it can call user code."""
 
     name: str
@@ -212,7 +215,7 @@ class Definitions(tuple[ToolDefinition, ...]):  # noqa: SLOT001 - see below
 
 
 @dataclass(frozen=True, slots=True)
-class Repair:
+class Repair(Pictured):
     """One oddity of a model's message, and what was made of it.
 
     Example:

@@ -93,22 +93,10 @@ def _listing(given: Any) -> Pictures:
     return listing_text(given), listing_html(given)
 
 
-def _jarvis(given: Any) -> Pictures:
+def _record(given: Any) -> Pictures:
     from jarvis_nb.display.fields import record_html, record_text
 
-    rows = [
-        ("engine", given.engines.label),
-        ("model", given.model or ""),
-        ("tools", ", ".join(tool.name for tool in given.tools)),
-        ("sources", str(len(given.tool_sources) or "")),
-    ]
-    return record_text(given), record_html("Jarvis", [(name, text) for name, text in rows if text])
-
-
-def _record(given: Any) -> Pictures:
-    from jarvis_nb.display.fields import record, record_html, record_text
-
-    return record_text(given), record_html(type(given).__name__, record(given))
+    return record_text(given), record_html(given)
 
 
 _VIEWS: dict[str, Callable[..., Pictures]] = {
@@ -124,7 +112,6 @@ _VIEWS: dict[str, Callable[..., Pictures]] = {
     "Explanation": _explanation,
     "FlowTrace": _flow_run,
     "Listing": _listing,
-    "Jarvis": _jarvis,
 }
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from jarvis_nb.core.events import EventBus
+from jarvis_nb.core.pictured import Pictured
 from jarvis_nb.core.types import Definitions, Message, Repair, ToolChoice, Usage
 
 
@@ -25,7 +26,7 @@ class Support:
 
 
 @dataclass(slots=True)
-class Request:
+class Request(Pictured):
     """One model call, before it is put into any provider's form."""
 
     model: str
@@ -44,7 +45,7 @@ class Request:
 
 
 @dataclass(slots=True)
-class Completion:
+class Completion(Pictured):
     """One answer of a model, as it came: the wire normaliser has not seen it yet."""
 
     message: dict[str, Any]
@@ -67,7 +68,7 @@ class Piece:
     reasoning: str = ""
 
 
-class InferenceEngine(ABC):
+class InferenceEngine(Pictured, ABC):
     """The base of every engine.
 
     Implement :meth:`generate`; :meth:`stream` has a default that gives the whole answer as one piece.
@@ -122,7 +123,7 @@ class InferenceEngine(ABC):
         """Whether the engine answers now."""
         return True
 
-    async def close(self) -> None:  # noqa: B027 - most engines hold nothing
+    async def close(self) -> None:
         """Free what the engine holds. Safe to call twice, and from another loop."""
 
     @property

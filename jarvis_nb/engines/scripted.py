@@ -11,12 +11,13 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from jarvis_nb.core.errors import EngineError
+from jarvis_nb.core.pictured import Pictured
 from jarvis_nb.core.types import JSON, Message, ToolChoice, Usage, dumps
 from jarvis_nb.engines.base import Completion, InferenceEngine, Piece, Request, Support
 
 
 @dataclass(frozen=True, slots=True)
-class ScriptedCall:
+class ScriptedCall(Pictured):
     """One scripted tool call; made by :func:`call`."""
 
     name: str
@@ -34,7 +35,7 @@ def call(tool: str, /, **arguments: Any) -> ScriptedCall:
 
 
 @dataclass(slots=True)
-class RecordedRequest:
+class RecordedRequest(Pictured):
     """What the engine was asked, kept as it was at that moment."""
 
     model: str

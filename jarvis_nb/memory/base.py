@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from jarvis_nb.core.errors import MemoryBackendError
+from jarvis_nb.core.pictured import Pictured
 
 if TYPE_CHECKING:
     from jarvis_nb.core.events import EventBus
@@ -17,7 +18,7 @@ MAX_TOP_K = 1000
 
 
 @dataclass(frozen=True, slots=True)
-class MemoryHit:
+class MemoryHit(Pictured):
     """One passage that a search found."""
 
     id: str
@@ -60,7 +61,7 @@ class IndexedFile:
     chunks: list[Chunk]
 
 
-class MemoryBackend(ABC):
+class MemoryBackend(Pictured, ABC):
     """The base of every memory.
 
     A query is data: nothing in it is syntax. ``top_k`` below 1 gives no hits, and a large one is clamped.

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from jarvis_nb.core.errors import InvalidRequest, JarvisError
 from jarvis_nb.core.events import EventType
 from jarvis_nb.core.files import FileRefused, read_regular
+from jarvis_nb.core.pictured import Pictured
 from jarvis_nb.memory.base import IndexedFile, MemoryBackend
 from jarvis_nb.memory.chunking import chunk
 from jarvis_nb.memory.documents import Unreadable, read_document
@@ -29,7 +30,7 @@ Progress = Callable[[int, int, str], object]
 
 
 @dataclass(slots=True)
-class IndexReport:
+class IndexReport(Pictured):
     """What an indexing did, each file by its source name.
 
     Example:

@@ -6,12 +6,13 @@ from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Any
 
+from jarvis_nb.core.pictured import Pictured
 from jarvis_nb.record import Attempt
 from jarvis_nb.reply import Reply
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class Difference(Pictured):
     """One place where two runs differ."""
 
     where: str

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from jarvis_nb.core.approval import ApprovalRequest, Approve, Decision, Deny, Pause
 from jarvis_nb.core.errors import ApprovalUnavailable, EngineError, InvalidArguments
+from jarvis_nb.core.pictured import Pictured
 from jarvis_nb.core.types import Role, ToolDefinition, ToolResult
 from jarvis_nb.engines.scripted import RecordedRequest, ScriptedEngine
 from jarvis_nb.record import Attempt
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Replayed:
+class Replayed(Pictured):
     """A recorded run under another policy."""
 
     reply: Reply

@@ -51,7 +51,7 @@ class ToolSpec(Pictured):
     """A call that takes longer is reported as timed out."""
 
 
-class ToolContext(Mapping[str, Any]):
+class ToolContext(Pictured, Mapping[str, Any]):
     """The host's run context, handed to sources, flows and actions that ask for it.
 
     An action gets it through a parameter annotated ``ToolContext``, which the schema leaves out.

@@ -11,6 +11,7 @@ from jarvis_nb.core.approval import ApprovalRequest, Approve, Approver, Decision
 from jarvis_nb.core.bridge import heartbeat, run_sync
 from jarvis_nb.core.errors import ErrorInfo, InvalidArguments, ToolsetError
 from jarvis_nb.core.events import EventBus, EventType
+from jarvis_nb.core.pictured import Pictured
 from jarvis_nb.core.types import ToolCall, ToolResult
 from jarvis_nb.tools.approving import PENDING, decide
 from jarvis_nb.tools.base import BaseTool, ToolContext, ToolLike, ToolSpec
@@ -22,7 +23,7 @@ from jarvis_nb.tools.running import Plan, enter
 __all__ = ["Outcome", "ToolExecutor"]
 
 
-class ToolExecutor:
+class ToolExecutor(Pictured):
     """Runs tool calls. A failing call is a result with ``success=False``, never an exception.
 
     Only ``KeyboardInterrupt`` and an outside cancelling pass through. Synchronous tools run on worker
@@ -59,6 +60,9 @@ class ToolExecutor:
         self._approver = approver
         self._context = context if isinstance(context, ToolContext) else ToolContext(context)
         self._max_text = max_text
+
+    def __repr__(self) -> str:
+        return f"ToolExecutor([{', '.join(tool.name for tool in self._tools.values())}])"
 
     def available_tools(self) -> list[ToolSpec]:
         """Return the specs of all tools, in order."""

@@ -17,6 +17,7 @@ from typing import Any
 
 from jarvis_nb.core.errors import close_names
 from jarvis_nb.core.files import FileRefused, read_regular
+from jarvis_nb.core.pictured import Pictured
 from jarvis_nb.toolsets.frontmatter import Field, Refused, Scalar, fields, split
 
 FILE_NAME = "SKILL.md"
@@ -35,7 +36,7 @@ KNOWN = ("name", "description", "license", "compatibility", "metadata", "allowed
 
 
 @dataclass(frozen=True, slots=True)
-class SkillProblem:
+class SkillProblem(Pictured):
     """Why a skill is not offered, or what its author should look at."""
 
     path: str = field(repr=False)
@@ -58,7 +59,7 @@ class SkillProblem:
 
 
 @dataclass(frozen=True, slots=True)
-class Skill:
+class Skill(Pictured):
     """One skill that can be loaded: what its frontmatter says."""
 
     name: str

@@ -87,13 +87,13 @@ class Skills(Pictured, list[Skill]):
         return cls(found, problems)
 
     @staticmethod
-    def source(roots: Roots, *, allow_symlinks: bool = False) -> tuple[type[SkillSource], dict[str, Any]]:
+    def source(roots: Roots, *, allow_symlinks: bool = False) -> SkillRoots:
         """Return what to put into ``tool_sources``: one tool, ``load_skill``, that serves these roots.
 
         Raises:
             SkillError: ``unknown_root``.
         """
-        return SkillSource, {"roots": _real_roots(roots), "allow_symlinks": allow_symlinks}
+        return SkillRoots((SkillSource, {"roots": _real_roots(roots), "allow_symlinks": allow_symlinks}))
 
     def __repr__(self) -> str:
         names = ", ".join(skill.name for skill in self[:SHOWN])
@@ -172,6 +172,15 @@ class SkillSource(ToolSource):
                 f"the skill {wanted!r} is not available any more: {reason}", code="skill_unavailable"
             ) from None
         return {"instructions": instructions}
+
+
+class SkillRoots(Pictured, tuple[type[SkillSource], dict[str, Any]]):
+    """``(SkillSource, config)``, as ``tool_sources`` takes it. Made by :meth:`Skills.source`."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return f"Skills.source({[Path(root).name for root in self[1]['roots']]})"
 
 
 def _real_roots(roots: Any) -> list[str]:

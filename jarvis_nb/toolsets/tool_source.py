@@ -5,10 +5,11 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import Any, ClassVar
 
+from jarvis_nb.core.pictured import Pictured
 from jarvis_nb.tools.base import ToolContext
 
 
-class ToolSource(ABC):
+class ToolSource(Pictured, ABC):
     """A provider of tools that are known only at run time, such as one tenant's connectors.
 
     The host gives it, as ``tool_sources=[(RatesSource, {"base": "USD"})]``; request data never can. Both
@@ -66,7 +67,7 @@ class ToolSource(ABC):
             ToolError: What the model reads, with a code of your own.
         """
 
-    async def aclose(self) -> None:  # noqa: B027 - most sources hold nothing open
+    async def aclose(self) -> None:
         """Release what the source holds open. It may be used again afterwards."""
 
     def __repr__(self) -> str:

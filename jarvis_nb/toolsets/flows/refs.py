@@ -11,6 +11,7 @@ from enum import Enum
 from typing import Any, ClassVar, Self
 
 from jarvis_nb.core.errors import JarvisError
+from jarvis_nb.core.pictured import Pictured
 
 Path = tuple[str | int, ...]
 
@@ -38,7 +39,7 @@ def _no_value(ref: Ref, use: str) -> TypeError:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Ref:
+class Ref(Pictured):
     """The base of references. ``ref["key"]`` and ``ref.get("key", default=…)`` are references into it.
 
     Example:
