@@ -10,6 +10,7 @@ import re
 import subprocess
 import sys
 from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -209,6 +210,32 @@ def test_readme_runs_from_top_to_bottom(tmp_path, monkeypatch):
                 checked += 1
     assert checked >= 3
     scripted.assert_complete()
+
+
+@pytest.mark.slow
+def test_readme_shows_the_card_that_its_first_block_makes():
+    """What stands below the first block is what the embedded model makes of it, to the letter."""
+    from jarvis_nb.engines.models import model_path
+
+    if find_spec("xllamacpp") is None or not model_path().is_file():
+        pytest.skip("the embedded model is not on this machine: jarvis models fetch")
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    block, card = re.findall(r"^```(?:python|text)\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)[:2]
+    *statements, last = ast.parse(block).body
+    assert isinstance(last, ast.Expr)
+    names: dict[str, object] = {"__name__": "readme"}
+    exec("\n".join(map(ast.unparse, statements)), names)
+    assert str(eval(ast.unparse(last), names).show()).strip() == card.strip()
+
+
+def test_readme_counts_what_there_is():
+    """The numbers the README gives."""
+    from jarvis_nb.testing.oddities import ODDITIES
+
+    text = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
+    assert f"a [table](jarvis_nb/testing/oddities.py) of {len(ODDITIES)}, each read" in text
+    assert len(list((ROOT / "notebooks").glob("*.ipynb"))) == 13
+    assert "thirteen short lessons" in text
 
 
 def tracked() -> list[Path]:
