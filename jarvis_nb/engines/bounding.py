@@ -8,7 +8,7 @@ checked afterwards (:mod:`jarvis_nb.engines.filling`).
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from jarvis_nb.core.subschemas import resolve_pointer
@@ -29,16 +29,21 @@ FORMATS = frozenset(
 """Formats that llguidance can hold a string to."""
 
 
-def grammar(schema: Schema, fixed: Mapping[str, Any] | None = None) -> str | None:
+def grammar(
+    schema: Schema, fixed: Mapping[str, Any] | None = None, narrow: Callable[[Schema], Schema] | None = None
+) -> str | None:
     """Return a Lark grammar (llguidance) for the arguments of a tool, or None if no finite value fits.
 
     Args:
         schema: The parameters of a tool.
         fixed: Arguments that are known already; the model writes the others around them.
+        narrow: Makes the bounded schema narrower still.
     """
     closed = bounded(schema)
     if closed is None:
         return None
+    if narrow is not None:
+        closed = narrow(closed)
     for name, value in (fixed or {}).items():
         closed["properties"] = {**closed.get("properties", {}), name: {"const": value}}
         closed["required"] = [*dict.fromkeys([*closed.get("required", ()), name])]

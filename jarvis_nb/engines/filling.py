@@ -16,6 +16,7 @@ from typing import Any
 from jarvis_nb.core.types import ToolDefinition, Usage, dumps
 from jarvis_nb.engines.bounding import grammar
 from jarvis_nb.engines.llama import Generated, Order
+from jarvis_nb.engines.spans import DEMONSTRATION
 
 Example = tuple[str, dict[str, Any]]
 
@@ -44,21 +45,31 @@ class Filled:
 
 
 def prompt(question: str, tool: ToolDefinition, examples: Sequence[Example]) -> list[dict[str, str]]:
-    """Return the messages that ask for the arguments; ``examples`` come farthest first."""
-    system = SYSTEM if examples else f"{SYSTEM}\n{_described(tool)}"
-    messages = [{"role": "system", "content": system}]
+    """Return the messages that ask for the arguments; ``examples`` come farthest first.
+
+    Without examples the tool is described, after a demonstration with another tool.
+    """
+    messages = [{"role": "system", "content": SYSTEM}]
+    if not examples:
+        other, asked, arguments = DEMONSTRATION
+        messages += _turn(_described(other, asked), arguments)
+        return [*messages, {"role": "user", "content": _described(tool, question)}]
     for asked, arguments in examples:
-        messages += [{"role": "user", "content": asked}, {"role": "assistant", "content": dumps(arguments)}]
+        messages += _turn(asked, arguments)
     return [*messages, {"role": "user", "content": question}]
 
 
-def _described(tool: ToolDefinition) -> str:
+def _turn(asked: str, arguments: dict[str, Any]) -> list[dict[str, str]]:
+    return [{"role": "user", "content": asked}, {"role": "assistant", "content": dumps(arguments)}]
+
+
+def _described(tool: ToolDefinition, question: str) -> str:
     lines = [f"Tool: {tool.name}: {tool.description[:MAX_DESCRIPTION]}"]
     for name, schema in (tool.parameters.get("properties") or {}).items():
         if isinstance(schema, dict):
             about = str(schema.get("description") or schema.get("type") or "")[:MAX_DESCRIPTION]
             lines.append(f"- {name}: {about}")
-    return "\n".join(lines)
+    return "\n".join([*lines, f"Question: {question}"])
 
 
 async def fill(
@@ -68,6 +79,7 @@ async def fill(
     generate: Callable[[Order], Any],
     *,
     fixed: Mapping[str, Any] | None = None,
+    narrow: Callable[[dict[str, Any]], dict[str, Any]] | None = None,
 ) -> Filled:
     """Fill the arguments of one call so that they satisfy the tool's schema.
 
@@ -77,6 +89,7 @@ async def fill(
         examples: The nearest examples, farthest first.
         generate: Runs one order on the model.
         fixed: Arguments copied from the question; the model writes the others.
+        narrow: Makes the grammar of the first attempt narrower than the schema.
     """
     fixed = dict(fixed or {})
     if (
@@ -85,12 +98,13 @@ async def fill(
         and _problem(tool, fixed) == ""
     ):
         return Filled(fixed, "copy")
-    rules = grammar(tool.parameters, fixed)
-    if rules is None:
+    free = grammar(tool.parameters, fixed)
+    if free is None:
         return Filled(None, problem=f"no finite arguments satisfy the schema of {tool.name}")
     messages = prompt(question, tool, examples)
     usage, problem = Usage(), ""
     for attempt in range(ATTEMPTS):
+        rules = grammar(tool.parameters, fixed, narrow) if narrow is not None and not attempt else free
         order = Order(
             messages,
             grammar=rules,
@@ -104,7 +118,7 @@ async def fill(
         arguments, problem = _parsed(tool, written)
         if not problem:
             return Filled(arguments, "copy and model" if fixed else "model", usage)
-        if not written.constrained:
+        if not written.constrained and rules == free:
             break
     return Filled(None, usage=usage, problem=problem)
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from jarvis_nb.core.errors import InvalidRequest
 from jarvis_nb.core.types import Message, Repair, Role, ToolDefinition, dumps
-from jarvis_nb.engines import copying, filling, router, telling
+from jarvis_nb.engines import copying, filling, router, spans, telling
 from jarvis_nb.engines.base import Completion, Request
 from jarvis_nb.engines.llama import ContextOverflow, Generated, OnText, Order, Progress, Runtime
 
@@ -63,7 +63,13 @@ class Steps:
         examples = self.request.examples.get(tool.name, ())
         fixed = copying.copied(question, tool, examples)
         near = router.nearest(question, examples, filling.NEAREST)
-        filled = await filling.fill(question, tool, near, self._silently, fixed=fixed)
+
+        def narrow(closed: dict[str, Any]) -> dict[str, Any]:
+            return spans.narrowed(closed, question, examples)
+
+        filled = await filling.fill(
+            question, tool, near, self._silently, fixed=fixed, narrow=narrow if self.small else None
+        )
         if filled.arguments is None:
             message = {"role": "assistant", "content": f"I could not call {tool.name}: {filled.problem}."}
             return Completion(message, "stop", filled.usage, provenance={"tool": picked_by, "answer": "copy"})

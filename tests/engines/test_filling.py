@@ -92,6 +92,13 @@ def test_a_grammar_that_was_not_taken_is_noticed_at_once() -> None:
     assert len(model.orders) == 1
 
 
+def test_a_narrower_grammar_is_only_the_first_attempts() -> None:
+    model = Model('{"n":4}', '{"n":5}')
+    found = filled(EVEN, model, narrow=lambda closed: {**closed, "properties": {"n": {"enum": [4]}}})
+    assert found.arguments == {"n": 5}
+    assert ['"enum": [4]' in (order.grammar or "") for order in model.orders] == [True, False]
+
+
 def test_a_schema_without_a_finite_value_asks_no_model() -> None:
     found = filled(tool({"n": {"$ref": "#"}}), Model())
     assert found.arguments is None
@@ -124,9 +131,10 @@ def test_the_prompt_shows_examples_or_else_the_tool() -> None:
     examples = [("Far?", {"n": 1}), ("Near?", {"n": 2})]
     shown = prompt("Now?", EVEN, examples)
     assert [m["content"] for m in shown[1:]] == ["Far?", '{"n":1}', "Near?", '{"n":2}', "Now?"]
-    assert "Tool" not in shown[0]["content"]
+    assert not any("Tool:" in message["content"] for message in shown)
     bare = prompt("Now?", PATH, [])
-    assert "Tool: t: A tool.\n- path: string\n- lines: integer" in bare[0]["content"]
+    assert bare[-1]["content"] == "Tool: t: A tool.\n- path: string\n- lines: integer\nQuestion: Now?"
+    assert len(bare) == 4  # a demonstration with another tool stands before it
 
 
 @pytest.mark.parametrize("seconds", [2.0])
