@@ -35,8 +35,9 @@ binder-pins: $(VENV)/dev.ok
 bench: $(VENV)/dev.ok
 	$(BIN)/python -m benchmarks $(ARGS)
 
-docs: $(VENV)/docs.ok
+docs: $(VENV)/docs.ok $(VENV)/lite.ok
 	$(BIN)/python -m sphinx -W --keep-going -q -b html docs site/html
+	$(BIN)/python scripts/lite.py --output site/html/lite
 	@echo "open site/html/index.html"
 
 lite: $(VENV)/lite.ok
