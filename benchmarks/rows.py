@@ -19,8 +19,8 @@ class Row:
     name: str
     title: str
     what: str
-    """The function that measures, in :mod:`benchmarks.measure`, :mod:`benchmarks.alone` or
-    :mod:`benchmarks.start`."""
+    """The function that measures, in :mod:`benchmarks.measure`, :mod:`benchmarks.alone`,
+    :mod:`benchmarks.cell` or :mod:`benchmarks.start`."""
     metric: str
     unit: str
     goal: float
@@ -169,7 +169,50 @@ ROWS = [
         params={"number": 2000, "times": 3},
         floor="",
     ),
+    Row(
+        "updates",
+        "live view: bytes of an update, in a run of 10,000 calls / of 10",
+        "updates",
+        "growth",
+        "x",
+        1.05,
+        kind="alone",
+        floor="",
+    ),
+    Row(
+        "card",
+        "static card of a reply of 20 calls, drawn, CPU",
+        "card",
+        "cpu",
+        "ms",
+        10.0,
+        kind="alone",
+        params={"calls": 20, "times": 9},
+        floor="",
+    ),
+    Row(
+        "card_size",
+        "the same, its HTML",
+        "card",
+        "size",
+        "kB",
+        60.0,
+        kind="alone",
+        params={"calls": 20, "times": 1},
+        floor="",
+    ),
+    Row(
+        "hook",
+        "CPU a round with the live hook and no front end / without the hook",
+        "hook",
+        "ratio",
+        "x",
+        1.02,
+        kind="alone",
+        params={"rounds": 20, "times": 60},
+        floor="",
+    ),
 ]
 
-SCALE = {"ms": 1e3, "µs": 1e6, "/s": 1.0, "x": 1.0}
+SCALE = {"ms": 1e3, "µs": 1e6, "/s": 1.0, "x": 1.0, "kB": 1e-3}
 """From seconds, and plain numbers, to the unit."""
