@@ -143,7 +143,7 @@ def meant(expected: str, got: Any) -> bool:
 
 
 def share(right: Sequence[bool]) -> str:
-    return f"{100 * sum(right) / len(right):.1f} % of {len(right)}" if right else "–"
+    return f"{100 * sum(right) / len(right):.1f} % of {len(right)}" if right else "-"
 
 
 def routes(files: zipfile.ZipFile) -> Rows:
