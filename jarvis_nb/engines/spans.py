@@ -2,7 +2,7 @@
 
 A model of 135 million parameters asked for a city writes the parameter's description, or a language's code
 that nobody mentioned. Which piece of the question an argument is, it picks well. So the grammar offers it the
-pieces: for a parameter whose every example is a piece of its question, and for all of a tool without examples.
+pieces: for a parameter whose examples mostly are pieces of their questions, and for all of a tool without any.
 """
 
 from __future__ import annotations
@@ -20,6 +20,8 @@ WHOLE = 14
 """Words of a question up to which a piece may be any run of them."""
 LONGEST = 6
 """Words of a piece of a longer question."""
+MOSTLY = 2 / 3
+"""Share of a parameter's examples that must be pieces of their questions."""
 MOST_WORDS = 60
 """Words of a question that count."""
 INNER = ("items", "anyOf", "prefixItems", "additionalProperties")
@@ -64,19 +66,27 @@ def narrowed(closed: Schema, question: str, examples: Sequence[Example]) -> Sche
         question: What was asked.
         examples: All of the tool's examples.
     """
-    properties = {
-        name: _offer(schema, question) if _is_piece(name, examples) else schema
-        for name, schema in closed.get("properties", {}).items()
-    }
+    properties: Schema = {}
+    for name, schema in closed.get("properties", {}).items():
+        share = _share_of_pieces(name, examples)
+        if share < MOSTLY:
+            properties[name] = schema
+        elif share < 1 or name in closed["required"] or not _is_number(schema) or numbers(question):
+            properties[name] = _offer(schema, question)
+        # else it is a number that may be left out, and the question has none
     return {**closed, "properties": properties}
 
 
-def _is_piece(name: str, examples: Sequence[Example]) -> bool:
-    """Whether every example of a parameter is a piece of its question; so is one of a tool without any."""
+def _share_of_pieces(name: str, examples: Sequence[Example]) -> float:
+    """How many of a parameter's examples are pieces of their questions; all of a tool without any."""
     if not examples:
-        return True
+        return MOSTLY
     shown = [(asked, arguments[name]) for asked, arguments in examples if name in arguments]
-    return bool(shown) and all(_stands_in(value, asked) for asked, value in shown)
+    return sum(_stands_in(value, asked) for asked, value in shown) / len(shown) if shown else 0
+
+
+def _is_number(schema: Any) -> bool:
+    return isinstance(schema, dict) and schema.get("type") in ("integer", "number")
 
 
 def _stands_in(value: Any, question: str) -> bool:
@@ -98,7 +108,7 @@ def _offer(schema: Any, question: str) -> Any:
             one for one in pieces(question) if schema.get("minLength", 0) <= len(one) <= schema["maxLength"]
         ]
         return {"enum": offered} if offered else schema
-    if kind in ("integer", "number"):
+    if _is_number(schema):
         held = [one for one in numbers(question) if _within(one, schema)]
         return {"enum": held} if held else schema
     inner = {key: _offer(value, question) for key, value in schema.items() if key in INNER}

@@ -75,10 +75,23 @@ def test_only_what_the_schema_takes_is_offered(schema: dict[str, Any], result: d
         ([("Is it sunny in Oslo?", {"x": "Oslo"})], True),
         ([("Is it sunny in Oslo?", {"x": "Oslo"}), ("And Rome?", {"x": "Roma"})], False),
         ([("Is it sunny in Oslo?", {"other": 1})], False),
+        ([(f"Is it sunny in {c}?", {"x": c}) for c in ("Oslo", "Bonn")] + [("Home?", {"x": "here"})], True),
     ],
 )
 def test_with_examples_they_decide(examples: Any, *, is_piece: bool) -> None:
     assert ("enum" in offered({"x": {"type": "string"}}, examples)["x"]) is is_piece
+
+
+@pytest.mark.parametrize(
+    ("question", "is_offered"), [("Show the first 7 lines", True), ("Show it all", False)]
+)
+def test_a_number_that_examples_always_quote_is_left_out_where_there_is_none(
+    question: str, *, is_offered: bool
+) -> None:
+    closed = bounded({"type": "object", "properties": {"lines": {"type": "integer"}}})
+    assert closed is not None
+    found = narrowed(closed, question, [("Show 5 lines", {"lines": 5})])["properties"]
+    assert found == ({"lines": {"enum": [7]}} if is_offered else {})
 
 
 @given(st.text(max_size=120))
