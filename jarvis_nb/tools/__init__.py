@@ -10,7 +10,16 @@ if TYPE_CHECKING:
     from jarvis_nb.tools.base import BaseTool, ToolContext, ToolSpec
     from jarvis_nb.tools.executor import ToolExecutor
 
-__all__ = ["Action", "BaseTool", "ToolCall", "ToolContext", "ToolExecutor", "ToolResult", "ToolSpec", "action"]
+__all__ = [
+    "Action",
+    "BaseTool",
+    "ToolCall",
+    "ToolContext",
+    "ToolExecutor",
+    "ToolResult",
+    "ToolSpec",
+    "action",
+]
 
 _HOMES = {
     "Action": "tools.action",

@@ -13,7 +13,23 @@ from jarvis_nb import Flow, action
 from jarvis_nb.toolsets.flow import FlowFailed
 from jarvis_nb.toolsets.flows.mermaid import Mermaid, escape
 
-ALLOWED = {"b", "code", "details", "div", "i", "li", "p", "pre", "span", "summary", "table", "td", "th", "tr", "ul"}
+ALLOWED = {
+    "b",
+    "code",
+    "details",
+    "div",
+    "i",
+    "li",
+    "p",
+    "pre",
+    "span",
+    "summary",
+    "table",
+    "td",
+    "th",
+    "tr",
+    "ul",
+}
 NASTY = "<img src=x onerror=alert(1)>\"'&`$x$\\(y\\)%%{init}%%|];\n--> #quot; </td>"
 
 
