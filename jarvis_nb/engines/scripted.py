@@ -169,7 +169,7 @@ class ScriptedEngine(InferenceEngine):
         steps = list(self.steps)
         if position >= len(steps):
             raise EngineError(
-                f"the script has {len(steps)} step{'' if len(steps) == 1 else 's'} and was asked for step {position + 1}",
+                f"the script was asked for step {position + 1} and ends with step {len(steps)}",
                 code="script_exhausted",
                 value=position + 1,
                 hint="add a step, or check why the model was called again (engine.requests[-1])",
