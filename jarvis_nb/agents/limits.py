@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from jarvis_nb.core.errors import ErrorInfo, InvalidRequest, close_names
@@ -50,15 +50,14 @@ class Limits:
             return base
         if isinstance(data, Limits):
             return data
-        names = [f.name for f in fields(cls)]
         for key, value in data.items():
-            if key not in names:
-                close = close_names(str(key), names)
+            if key not in _NAMES:
+                close = close_names(str(key), _NAMES)
                 raise InvalidRequest(
                     f"no limit is called {key!r}",
                     code="invalid_limits",
                     value=key,
-                    valid=names,
+                    valid=_NAMES,
                     hint=f"did you mean {close[0]!r}?" if close else None,
                 )
             kinds = int | float if key in _MEASURED else int
@@ -78,7 +77,7 @@ class Limits:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the limits as plain data."""
-        return asdict(self)
+        return {name: getattr(self, name) for name in _NAMES}
 
     def spent(self, usage: Usage, cost_usd: float | None) -> ErrorInfo | None:
         """Return the error that ends the run now, if tokens or dollars are used up."""
@@ -91,6 +90,9 @@ class Limits:
 
 _MEASURED = frozenset({"seconds", "usd"})
 """The limits that are not counts."""
+
+
+_NAMES = tuple(f.name for f in fields(Limits))
 
 
 class RepeatWatch:

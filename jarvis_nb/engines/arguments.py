@@ -59,7 +59,7 @@ def raw_text(raw: Any) -> str:
 
 def _parsed(raw: str) -> Arguments:
     try:
-        value = json.loads(raw, parse_constant=_no_constant)
+        value = _read(raw)
     except json.JSONDecodeError as error:
         return _malformed(raw, error)
     except (ValueError, RecursionError) as error:  # NaN, 5,000 digits, 100,000 brackets
@@ -104,3 +104,6 @@ def _starts_value(raw: str, position: int) -> bool:
 
 def _no_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is not JSON")
+
+
+_read = json.JSONDecoder(parse_constant=_no_constant).decode

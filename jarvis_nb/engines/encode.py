@@ -63,6 +63,9 @@ def encode_messages(messages: Sequence[Message], dialect: Dialect = OPENAI) -> b
     return b"[" + b",".join(filter(None, parts)) + b"]"
 
 
+_write = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+
+
 def to_bytes(value: Any) -> bytes:
     r"""Return compact JSON in UTF-8. Halves of a surrogate pair are joined, a lone one becomes U+FFFD.
 
@@ -73,7 +76,7 @@ def to_bytes(value: Any) -> bytes:
         >>> to_bytes("\ud83c\udf89 \ud83c").decode()
         '"🎉 �"'
     """
-    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    text = _write(value)
     try:
         return text.encode()
     except UnicodeEncodeError:

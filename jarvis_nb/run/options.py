@@ -62,15 +62,14 @@ class Ask:
             raise InvalidRequest(
                 f"the question is {query!r:.100}", value=query, hint="ask with a text that is not blank"
             )
-        names = [f.name for f in fields(cls)][1:]
         for key in options:
-            if key not in names:
-                close = close_names(key, names)
+            if key not in _NAMES:
+                close = close_names(key, _NAMES)
                 hint = f"did you mean {close[0]!r}?" if close else None
                 raise InvalidRequest(
                     f"ask takes no option {key!r}",
                     value=key,
-                    valid=names,
+                    valid=_NAMES,
                     hint=f"give it once, to Jarvis({key}=…)" if key in OF_JARVIS else hint,
                 )
         ask = cls(query, **listed(options))
@@ -116,6 +115,9 @@ def check_list(tools: object) -> None:
         valid=ToolRegistry.keys(),
         hint=f"give a list of names, tools, functions, actions or flows: tools=[{word}]",
     )
+
+
+_NAMES = tuple(f.name for f in fields(Ask))[1:]
 
 
 def _need(key: str, value: object, kind: type, words: str) -> None:
