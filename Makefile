@@ -14,7 +14,7 @@ lab: $(VENV)/lab.ok
 	$(BIN)/jupyter lab notebooks/01-first-question.ipynb
 
 test: $(VENV)/dev.ok
-	$(BIN)/python -m pytest $(ARGS)
+	$(BIN)/python -m pytest -n auto --dist loadfile $(ARGS)
 
 lint: $(VENV)/dev.ok
 	$(BIN)/ruff check .

@@ -24,7 +24,7 @@ def pytest_collection_modifyitems(items):
                 )
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")  # Playwright's loop runs in this thread until it ends: no other module can run one
 def browser():
     with chromium() as context:
         yield context
