@@ -5,7 +5,7 @@ PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3.14 python3; 
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo lab test lint docs lite notebooks binder binder-pins bench clean
+.PHONY: demo lab test test-lite lint docs lite notebooks binder binder-pins bench clean
 
 demo: $(VENV)/demo.ok
 	$(BIN)/jarvis ask --engine local --agent orchestrator --tools calculator,think "What is 15% of 340?"
@@ -15,6 +15,9 @@ lab: $(VENV)/lab.ok
 
 test: $(VENV)/dev.ok
 	$(BIN)/python -m pytest -n auto --dist loadfile $(ARGS)
+
+test-lite: $(VENV)/dev.ok $(VENV)/lite.ok
+	$(BIN)/python -m pytest tests/lite $(ARGS)
 
 lint: $(VENV)/dev.ok
 	$(BIN)/ruff check .
