@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from pathlib import Path
 from threading import RLock
@@ -22,7 +23,7 @@ RESNAP_SECONDS = 0.5
 """Until a browser said hello, the snapshot is written again, at most this often and ever more rarely."""
 
 
-class View:
+class View(ABC):
     """The base of every live view."""
 
     parts: ClassVar[tuple[str, ...]] = ()
@@ -39,13 +40,13 @@ class View:
 
     # What a view says of itself.
 
+    @abstractmethod
     def state(self) -> dict[str, Any]:
         """Return the whole state as JSON-ready data, by the names the script uses."""
-        raise NotImplementedError
 
+    @abstractmethod
     def static(self) -> dict[str, str]:
         """Return the state as text and static HTML."""
-        raise NotImplementedError
 
     def receive(self, message: Mapping[str, Any]) -> None:
         """Act on what a person did. What is raised here is logged: a front end's message is untrusted."""
