@@ -48,7 +48,7 @@ class View(ABC):
     def static(self) -> dict[str, str]:
         """Return the state as text and static HTML."""
 
-    def receive(self, message: Mapping[str, Any]) -> None:
+    def receive(self, message: Mapping[str, Any]) -> None:  # noqa: B027 - many views only show
         """Act on what a person did. What is raised here is logged: a front end's message is untrusted."""
 
     # The wire.
