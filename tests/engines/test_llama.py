@@ -168,6 +168,23 @@ def test_it_loads_with_progress_answers_and_is_freed() -> None:
 
 @pytest.mark.slow
 @with_model
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_loading_and_closing_again_and_again_does_not_grow() -> None:
+    """local.md 7: freed on close."""
+
+    async def cycle() -> float:
+        runtime = Runtime(MODEL, Settings(), trusted_sha256=SHA256)
+        await runtime.generate(order("Hi", 2, "%llguidance {}\nstart: /[a-z]{3}/\n"))
+        await runtime.aclose()
+        return resident()
+
+    first = asyncio.run(cycle())
+    sizes = [asyncio.run(cycle()) for _ in range(5)]
+    assert sizes[-1] - first < 40
+
+
+@pytest.mark.slow
+@with_model
 def test_an_interrupt_stops_at_the_next_token_and_the_next_call_waits_for_nobody() -> None:
     """local.md 7: in an answer and in a long prompt."""
 

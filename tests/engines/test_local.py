@@ -213,7 +213,7 @@ def test_engines_share_one_model_and_the_last_close_frees_it() -> None:
         await one.close()  # twice is safe
         assert held[0].loaded
         await two.close()
-        del three  # dropped without close
+        del three, engine  # dropped without close
         gc.collect()
         assert llama._Process.loaded == {}
         assert not held[0].loaded
