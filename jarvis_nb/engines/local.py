@@ -12,6 +12,7 @@ import asyncio
 import os
 import weakref
 from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
@@ -24,6 +25,17 @@ from jarvis_nb.engines.steps import Steps
 SYSTEM = "Answer briefly and correctly."
 """What the default model is told where the conversation has no system message: with its own, which the chat
 template would add, it answers in French what the capital of France is."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Held:
+    """An engine's share of a loaded model."""
+
+    process: int
+    runtime: llama.Runtime
+    is_known: bool
+    detach: Callable[[], object]
+    """Takes back the finalizer."""
 
 
 class LocalEngine(InferenceEngine):
@@ -71,7 +83,7 @@ class LocalEngine(InferenceEngine):
         self.settings = llama.Settings(threads, context)
         self.bus = bus
         self.progress = progress
-        self._held: tuple[int, llama.Runtime, Callable[[], object]] | None = None
+        self._held: _Held | None = None
 
     def __repr__(self) -> str:
         return f"LocalEngine({self.default_model!r})"
@@ -102,9 +114,9 @@ class LocalEngine(InferenceEngine):
         """Free the model, unless another engine uses it."""
         held, self._held = self._held, None
         if held is not None:
-            held[2]()
-            if llama.release(held[1]):
-                await held[1].aclose()
+            held.detach()
+            if llama.release(held.runtime):
+                await held.runtime.aclose()
 
     async def generate(self, request: Request) -> Completion:
         """Make one model call.
@@ -133,18 +145,18 @@ class LocalEngine(InferenceEngine):
             task.cancel()
 
     async def _answer(self, request: Request, on_text: llama.OnText | None) -> Completion:
-        default = self._is_default()
+        runtime, known = self._runtime()
 
         def on_load(done: float, total: float, text: str) -> None:
             self._report(request.bus, done, total, text)
 
         steps = Steps(
-            self._runtime(),
+            runtime,
             request,
             on_text=on_text,
             on_load=on_load,
-            system=SYSTEM if default else "",
-            small=default,
+            system=SYSTEM if known else "",
+            small=known,
         )
         completion = await steps.run()
         completion.model = self.default_model
@@ -159,22 +171,19 @@ class LocalEngine(InferenceEngine):
                 EventType.MODEL_LOAD, model=self.default_model, done=done, total=total, text=text
             )
 
-    def _is_default(self) -> bool:
-        """Whether this is the small model whose limits are known."""
-        return self.known is not None and _environment() is None
-
-    def _runtime(self) -> llama.Runtime:
-        if self._held is None or self._held[0] != os.getpid():  # a fork has none of its parent's threads
-            path, sha256 = self._file()
-            runtime = llama.acquire(path, self.settings, trusted_sha256=sha256)
+    def _runtime(self) -> tuple[llama.Runtime, bool]:
+        """The model, and whether it is the small one whose limits are known."""
+        if self._held is None or self._held.process != os.getpid():  # a fork has none of its parent's threads
+            path, known = self._file()
+            runtime = llama.acquire(path, self.settings, trusted_sha256=known.sha256 if known else None)
             # An engine that is dropped without close() frees its model too.
             finalizer = weakref.finalize(self, _drop, runtime)
             finalizer.atexit = False
-            self._held = (os.getpid(), runtime, finalizer.detach)
-        return self._held[1]
+            self._held = _Held(os.getpid(), runtime, known is not None, finalizer.detach)
+        return self._held.runtime, self._held.is_known
 
-    def _file(self) -> tuple[Path, str | None]:
-        """The file to load and, if it is a known one, its checksum."""
+    def _file(self) -> tuple[Path, models.KnownModel | None]:
+        """The file to load and which known model it is, if it is one."""
         given = self.path or _environment()
         if given is not None:
             if not given.is_file():
@@ -185,7 +194,7 @@ class LocalEngine(InferenceEngine):
                     value=str(given),
                     hint=f"check {source}, or get the default one with: jarvis models fetch",
                 )
-            return given, None
+            return given, models.recognise(given)
         assert self.known is not None  # noqa: S101 - set whenever there is no path
         path = models.model_path(self.known.name)
         if not path.is_file():
@@ -195,7 +204,7 @@ class LocalEngine(InferenceEngine):
                 value=str(path),
                 hint="run once: jarvis models fetch",
             )
-        return path, self.known.sha256
+        return path, self.known
 
 
 def _environment() -> Path | None:

@@ -170,6 +170,13 @@ def fetch(name: str = DEFAULT, progress: Progress | None = None) -> Path:
     return target
 
 
+def recognise(path: Path) -> KnownModel | None:
+    """Return the known model that a file is, to the byte, wherever it lies and whatever it is called."""
+    size = path.stat().st_size
+    known = next((one for one in MODELS.values() if one.size == size), None)
+    return known if known is not None and sha256_of(path) == known.sha256 else None
+
+
 def sha256_of(path: Path) -> str:
     """Return the SHA-256 of a file as hex digits."""
     with path.open("rb") as file:

