@@ -15,7 +15,7 @@ from typing import Any
 
 from jarvis_nb.core.types import ToolDefinition, Usage, dumps
 from jarvis_nb.engines.bounding import grammar
-from jarvis_nb.engines.llama import Generated, Order
+from jarvis_nb.engines.generation import Generated, Order
 from jarvis_nb.engines.spans import DEMONSTRATION
 
 Example = tuple[str, dict[str, Any]]

@@ -17,14 +17,14 @@ import secrets
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from jarvis_nb.core.errors import EngineError, InvalidRequest
 from jarvis_nb.core.threads import WorkerPool
-from jarvis_nb.core.types import Usage
+from jarvis_nb.engines.generation import Generated, Listener, OnText, Order
 
 BATCH = 128
 """Prompt tokens evaluated at a time: an interrupt is noticed between two batches."""
@@ -32,7 +32,6 @@ PROBE_SECONDS = 300
 CLOSE_SECONDS = 3.0
 INSTALL = "pip install 'jarvis-nb[local]'"
 
-OnText = Callable[[str], object]
 Progress = Callable[[float, float, str], object]
 
 
@@ -43,48 +42,6 @@ class Settings:
     threads: int = 1
     context: int = 2048
     """Tokens of prompt and answer together."""
-
-
-@dataclass(frozen=True, slots=True)
-class Order:
-    """One generation: what the model reads and how its answer is bound."""
-
-    messages: Sequence[dict[str, str]]
-    grammar: str | None = None
-    """Lark, as llguidance reads it; None for free text."""
-    max_tokens: int = 256
-    temperature: float = 0.0
-    seed: int = 0
-    no_loops: bool = False
-    """Penalise long verbatim repetitions, which a small model falls into."""
-    must_start: str = ""
-    """The answer is given up at once if it starts otherwise: the grammar was not taken."""
-
-
-@dataclass(frozen=True, slots=True)
-class Generated:
-    """What the model wrote."""
-
-    text: str
-    finish_reason: str
-    usage: Usage
-    constrained: bool = True
-    """False if the grammar was not taken."""
-
-
-class ContextOverflow(EngineError):  # noqa: N818 - the code's own words
-    """The prompt is longer than the model's context."""
-
-    code = "context_overflow"
-
-    def __init__(self, tokens: int, context: int) -> None:
-        self.tokens = tokens
-        self.context = context
-        super().__init__(
-            f"the conversation has {tokens:,} tokens, the embedded model reads {context:,}",
-            value=tokens,
-            hint="ask with a shorter history, or give LocalEngine a larger context=",
-        )
 
 
 def import_runtime() -> Any:
@@ -195,53 +152,9 @@ class Runtime:
         self, order: Order, on_text: OnText | None, on_load: Progress | None, stop: threading.Event
     ) -> Generated:
         server = self._load(on_load)
-        listener = _Listener(order.must_start, on_text, lambda: stop.is_set() or self._closing.is_set())
+        listener = Listener(order.must_start, on_text, lambda: stop.is_set() or self._closing.is_set())
         server.handle_chat_completions(_payload(order), listener)
         return listener.result(self.settings.context)
-
-
-class _Listener:
-    """Collects the chunks of one generation and says when to stop."""
-
-    def __init__(self, must_start: str, on_text: OnText | None, stopped: Callable[[], bool]) -> None:
-        self._must_start = must_start
-        self._on_text = on_text
-        self._stopped = stopped
-        self._pieces: list[str] = []
-        self._finish = ""
-        self._usage = Usage()
-        self._error: dict[str, Any] | None = None
-        self._constrained = True
-
-    def __call__(self, chunk: dict[str, Any]) -> bool:
-        """Take one chunk; True stops the generation."""
-        if "error" in chunk:
-            self._error = chunk["error"]
-            return True
-        for choice in chunk.get("choices") or ():
-            self._finish = choice.get("finish_reason") or self._finish
-            self._take((choice.get("delta") or {}).get("content") or "")
-        if "usage" in chunk:
-            self._usage = Usage.from_openai(chunk["usage"])
-        return self._stopped() or not self._constrained
-
-    def _take(self, text: str) -> None:
-        if not text:
-            return
-        self._pieces.append(text)
-        if self._must_start:
-            start = "".join(self._pieces[:4])[: len(self._must_start)]
-            self._constrained = self._must_start.startswith(start)
-        if self._on_text is not None and self._constrained:
-            self._on_text(text)
-
-    def result(self, context: int) -> Generated:
-        """Return what was written, or raise what went wrong."""
-        if self._error is not None:
-            if self._error.get("type") == "exceed_context_size_error":
-                raise ContextOverflow(int(self._error.get("n_prompt_tokens", 0)), context)
-            raise EngineError(f"the embedded model failed: {self._error.get('message')}", code="bad_response")
-        return Generated("".join(self._pieces), self._finish or "stop", self._usage, self._constrained)
 
 
 def _payload(order: Order) -> dict[str, Any]:

@@ -13,7 +13,8 @@ from jarvis_nb.core.errors import InvalidRequest
 from jarvis_nb.core.types import Message, Repair, Role, ToolDefinition, dumps
 from jarvis_nb.engines import copying, filling, router, spans, telling
 from jarvis_nb.engines.base import Completion, Request
-from jarvis_nb.engines.llama import ContextOverflow, Generated, OnText, Order, Progress, Runtime
+from jarvis_nb.engines.generation import ContextOverflow, Generated, OnText, Order
+from jarvis_nb.engines.llama import Progress, Runtime
 
 ANSWER_TOKENS = 256
 

@@ -14,7 +14,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from jarvis_nb.engines.llama import Order
+from jarvis_nb.engines.generation import Order
 
 SHORT = 60
 """Characters up to which a result is one value that can stand in a sentence."""

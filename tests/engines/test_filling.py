@@ -11,7 +11,7 @@ import pytest
 
 from jarvis_nb.core.types import ToolDefinition, Usage
 from jarvis_nb.engines.filling import ATTEMPTS, fill, prompt
-from jarvis_nb.engines.llama import Generated, Order
+from jarvis_nb.engines.generation import Generated, Order
 
 
 def tool(properties: dict[str, Any], required: Sequence[str] | None = None, **more: Any) -> ToolDefinition:
