@@ -16,16 +16,9 @@ from pathlib import Path
 import pytest
 
 from jarvis_nb.core.errors import EngineError, InvalidRequest
-from jarvis_nb.engines import llama, models
-from jarvis_nb.engines.llama import (
-    ContextOverflow,
-    Order,
-    Runtime,
-    Settings,
-    acquire,
-    import_runtime,
-    release,
-)
+from jarvis_nb.engines import models
+from jarvis_nb.engines.generation import ContextOverflow, Generated, Order
+from jarvis_nb.engines.llama import Runtime, Settings, acquire, import_runtime, release
 
 MODEL = models.model_path()
 with_model = pytest.mark.skipif(not MODEL.is_file(), reason="the model is not here: jarvis models fetch")
@@ -109,7 +102,7 @@ def says(text: str) -> dict[str, object]:
     return {"choices": [{"delta": {"content": text}}]}
 
 
-def generate(*chunks: dict[str, object], must_start: str = "") -> llama.Generated:
+def generate(*chunks: dict[str, object], must_start: str = "") -> Generated:
     runtime = Runtime(MODEL, Settings())
     runtime._server = Server(*chunks)
     return asyncio.run(runtime.generate(Order([], must_start=must_start)))

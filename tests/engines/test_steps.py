@@ -14,7 +14,8 @@ pytest.importorskip("numpy")
 from jarvis_nb.core.errors import InvalidRequest
 from jarvis_nb.core.types import Definitions, Message, Role, ToolCall, ToolDefinition, Usage
 from jarvis_nb.engines.base import Completion, Request
-from jarvis_nb.engines.llama import ContextOverflow, Generated, Order, Runtime, Settings
+from jarvis_nb.engines.generation import ContextOverflow, Generated, Order
+from jarvis_nb.engines.llama import Runtime, Settings
 from jarvis_nb.engines.steps import Steps, picked
 
 CITY = {
