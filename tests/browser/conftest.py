@@ -24,7 +24,9 @@ def pytest_collection_modifyitems(items):
                 )
 
 
-@pytest.fixture(scope="module")  # Playwright's loop runs in this thread until it ends: no other module can run one
+@pytest.fixture(
+    scope="module"
+)  # Playwright's loop runs in this thread until it ends: no other module can run one
 def browser():
     with chromium() as context:
         yield context
