@@ -93,7 +93,7 @@ def test_01_four_run_together_by_default():
 def test_01_max_concurrency(most):
     """flows.md Running 1."""
     meeting = Meeting()
-    meeting_flow(meeting.tool(), 10, max_concurrency=most).run()
+    meeting_flow(meeting.tool(0.1), 10, max_concurrency=most).run()
     assert meeting.most == most
 
 
