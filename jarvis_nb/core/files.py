@@ -45,7 +45,7 @@ def looks_secret(path: str | os.PathLike[str]) -> bool:
     """Whether a path names something that usually holds keys or passwords.
 
     Example:
-        >>> looks_secret("app/.env.local"), looks_secret("app/environment.md"), looks_secret("/root/.ssh/config")
+        >>> looks_secret("app/.env.local"), looks_secret("app/environment.md"), looks_secret("/home/ada/.ssh/config")
         (True, False, True)
     """
     parts = [part.lower() for part in Path(path).parts]

@@ -20,7 +20,7 @@ from jarvis_nb.core.files import FileRefused, decode_text, looks_secret, read_re
         ("A/.ENV", True),
         ("environment.yml", False),
         ("prod.env", True),
-        ("/root/.ssh/config", True),
+        ("/home/ada/.ssh/config", True),
         ("ssh/config", False),
         (".ssh", False),
         ("x/.aws/credentials", True),
